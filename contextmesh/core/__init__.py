@@ -1,0 +1,1 @@
+"""The event-sourced graph. It knows no database and no incident."""

@@ -1,0 +1,422 @@
+"""Events, their payloads, canonical JSON, ids and clocks."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Protocol
+
+from contextmesh.errors import (
+    CorruptedEventPayloadError,
+    InvalidEventError,
+    InvalidNameError,
+    NonSerializableEventError,
+    ReservedFieldError,
+)
+
+SCHEMA_VERSION = 1
+MAX_EVENT_BYTES = 4_000_000
+MAX_DEPTH = 64
+
+ID_PATTERN = re.compile(r"[!-~]{1,200}")
+TYPE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+RESERVED_TYPES = frozenset({"Node", "Head", "Patch"})
+RESERVED_FIELDS = frozenset({"provenance"})
+PATCH_OPERATIONS = ("create", "update", "replace", "remove")
+
+OBJECT = ("id", "type", "data", "version")
+RELATION = ("id", "source", "target", "type", "data")
+REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
+    "object.created": {"": ("object", "id"), "object": OBJECT},
+    "object.removed": {"": ("id", "type")},
+    "relation.created": {"": ("relation", "id", "source", "target"), "relation": RELATION},
+    "relation.removed": {"": ("id", "source", "target", "type")},
+    "patch.proposed": {"": ("patch",), "patch": ("id", "target", "op", "status")},
+    "patch.applied": {
+        "": ("patch", "target", "diff", "object"),
+        "patch": ("id", "target", "op", "status"),
+        "object": OBJECT,
+    },
+    "patch.rejected": {"": ("patch_id", "target", "reason")},
+}
+LIFECYCLE_PREFIXES = ("behavior.", "runtime.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One entry of the log.
+
+    An event that is about to be emitted may leave `id` and `timestamp` empty; the graph fills them in.
+
+    Args:
+        id: unique in the log, printable ASCII without spaces.
+        type: such as `object.created`; unknown types are kept and project to nothing.
+        payload: canonical JSON once emitted.
+        actor: who caused it.
+        frame_id: the frame of work that it belongs to; in the incident application a run's id.
+        caused_by: id of the causal parent event.
+        timestamp: commit time, ISO 8601 in UTC with microseconds; never below the predecessor's.
+    """
+
+    id: str = ""
+    type: str
+    payload: Mapping[str, Any]
+    actor: str = "system"
+    frame_id: str | None = None
+    caused_by: str | None = None
+    timestamp: str = ""
+
+    @property
+    def is_lifecycle(self) -> bool:
+        """Whether the event tells about the runtime and projects to nothing."""
+        return self.type.startswith(LIFECYCLE_PREFIXES)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data, in the order in which it is written."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "payload": self.payload,
+            "actor": self.actor,
+            "frame_id": self.frame_id,
+            "caused_by": self.caused_by,
+            "timestamp": self.timestamp,
+        }
+
+
+def canonical(value: Any, path: str = "payload", depth: int = 0) -> Any:
+    """Return a detached copy of `value` made of plain JSON types only.
+
+    Tuples become lists, sets sorted lists, Decimal and dates strings, non-string keys strings.
+
+    Raises:
+        NonSerializableEventError: for NaN, infinity, bytes, lone surrogates and other objects; it names the path.
+    """
+    if depth > MAX_DEPTH:
+        msg = f"{path.split('.')[0]} nests deeper than {MAX_DEPTH} levels at {path[:80]}; flatten it"
+        raise NonSerializableEventError(msg)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (str, int, float, Decimal, date, datetime, time)):
+        return _scalar(value, path)
+    if isinstance(value, Mapping):
+        return _mapping(value, path, depth)
+    if isinstance(value, (list, tuple)):
+        return [canonical(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, (set, frozenset)):
+        items = [canonical(item, f"{path}{{}}", depth + 1) for item in value]
+        return sorted(items, key=to_json)
+    msg = f"{path} is a {type(value).__name__}, which JSON cannot carry; expected text, numbers, lists or mappings"
+    raise NonSerializableEventError(msg)
+
+
+def _scalar(value: Any, path: str) -> str | int | float:
+    if isinstance(value, str):
+        text = str.__str__(value)
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            msg = f"{path} holds half of a surrogate pair, which is not text; decode it properly first"
+            raise NonSerializableEventError(msg)
+        return text
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            msg = f"{path} is {float(value)}, which JSON cannot carry; use None for a missing number"
+            raise NonSerializableEventError(msg)
+        return float(value)
+    return str(value) if isinstance(value, Decimal) else value.isoformat()
+
+
+def _mapping(value: Mapping[Any, Any], path: str, depth: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, item in value.items():
+        name = key if isinstance(key, str) else _key(key, path)
+        name = str(_scalar(name, f"{path} key"))
+        if name in result:
+            msg = f"{path} has two keys that both read {name!r} as text; rename one"
+            raise NonSerializableEventError(msg)
+        result[name] = canonical(item, f"{path}.{name}", depth + 1)
+    return dict(sorted(result.items()))
+
+
+def _key(key: object, path: str) -> str:
+    plain = canonical(key, f"{path} key")
+    return plain if isinstance(plain, str) else to_json(plain)
+
+
+def to_json(value: Any) -> str:
+    """Write plain data as canonical JSON: sorted keys, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def encode(event: Event) -> str:
+    """Write a canonical event as one line of JSON."""
+    return json.dumps(event.to_dict(), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def decode(text: str, position: int) -> Event:
+    """Read an event back.
+
+    Raises:
+        CorruptedEventPayloadError: if the text is not an event; it names the position.
+    """
+    try:
+        return Event(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        msg = f"the event at position {position} cannot be read: {error}; restore the log from an export"
+        raise CorruptedEventPayloadError(msg) from error
+
+
+def prepare(event: Event) -> Event:
+    """Return the event with a canonical payload, or refuse it before anything is appended.
+
+    Raises:
+        InvalidEventError: malformed, over 4 MB, or holding what no projection could take.
+    """
+    payload = canonical(event.payload)
+    if not isinstance(payload, dict):
+        msg = f"the payload of {event.type!r} is a {type(event.payload).__name__}; expected a mapping"
+        raise InvalidEventError(msg)
+    named: list[tuple[str, object]] = [("type", event.type), ("actor", event.actor)]
+    for name, value in named:
+        if not isinstance(value, str) or not value:
+            msg = f"an event's {name} is {value!r}; expected text"
+            raise InvalidEventError(msg)
+    for name in ("type", "actor", "frame_id", "caused_by"):
+        canonical(getattr(event, name), name)
+    if event.id:
+        check_id(event.id)
+    prepared = replace(event, payload=payload)
+    _check_payload(prepared)
+    size = len(encode(prepared).encode())
+    if size > MAX_EVENT_BYTES:
+        msg = f"the event {event.type!r} takes {size:,} bytes; at most {MAX_EVENT_BYTES:,} fit, so split it"
+        raise InvalidEventError(msg)
+    return prepared
+
+
+def _check_payload(event: Event) -> None:
+    for part, names in REQUIRED.get(event.type, {}).items():
+        holder = event.payload[part] if part else event.payload
+        if not isinstance(holder, dict):
+            msg = f"{event.type}: payload.{part} is a {type(holder).__name__}; expected a mapping"
+            raise InvalidEventError(msg)
+        missing = [name for name in names if name not in holder]
+        if missing:
+            where = f"payload.{part}" if part else "payload"
+            msg = f"{event.type}: {where} lacks {', '.join(missing)}; expected {', '.join(names)}"
+            raise InvalidEventError(msg)
+    check = _CHECKS.get(event.type)
+    if check:
+        check(event.payload)
+
+
+def _check_object(value: Mapping[str, Any]) -> None:
+    check_id(value["id"])
+    check_kind(value["type"])
+    check_data(value["data"])
+    if type(value["version"]) is not int or value["version"] < 1:
+        msg = f"object {value['id']!r} has version {value['version']!r}; expected an integer from 1"
+        raise InvalidEventError(msg)
+    if not isinstance(value.get("provenance", {}), dict):
+        msg = f"object {value['id']!r} has a provenance that is no mapping"
+        raise InvalidEventError(msg)
+
+
+def _check_relation(value: Mapping[str, Any]) -> None:
+    for name in ("id", "source", "target"):
+        check_id(value[name])
+    check_relation_type(value["type"])
+    check_data(value.get("data", {}))
+
+
+def _check_patch(payload: Mapping[str, Any]) -> None:
+    patch = payload["patch"]
+    check_id(patch["id"])
+    check_id(patch["target"])
+    if patch["op"] not in PATCH_OPERATIONS:
+        msg = f"patch {patch['id']!r} has op {patch['op']!r}; expected one of {', '.join(PATCH_OPERATIONS)}"
+        raise InvalidEventError(msg)
+    if "object" in payload:
+        _check_object(payload["object"])
+        _same("patch.applied", payload["object"]["id"], patch["target"])
+
+
+def _check_created(payload: Mapping[str, Any]) -> None:
+    _check_object(payload["object"])
+    _same("object.created", payload["object"]["id"], payload["id"])
+
+
+def _check_related(payload: Mapping[str, Any]) -> None:
+    _check_relation(payload["relation"])
+    for name in ("id", "source", "target"):
+        _same("relation.created", payload["relation"][name], payload[name])
+
+
+def _check_removed(payload: Mapping[str, Any]) -> None:
+    check_id(payload["id"])
+    check_kind(payload["type"])
+
+
+def _check_rejected(payload: Mapping[str, Any]) -> None:
+    check_id(payload["patch_id"])
+    check_id(payload["target"])
+
+
+def _same(event_type: str, inner: object, outer: object) -> None:
+    if inner != outer:
+        msg = f"{event_type}: the payload names {outer!r} outside and {inner!r} inside; expected the same"
+        raise InvalidEventError(msg)
+
+
+_CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
+    "object.created": _check_created,
+    "object.removed": _check_removed,
+    "relation.created": _check_related,
+    "relation.removed": _check_relation,
+    "patch.proposed": _check_patch,
+    "patch.applied": _check_patch,
+    "patch.rejected": _check_rejected,
+}
+
+
+def check_id(value: object) -> str:
+    """Return an id, or refuse it: 1 to 200 printable ASCII characters without spaces.
+
+    Indexed equality in FalkorDB misses ids with spaces, control characters or nothing in them.
+    """
+    if not isinstance(value, str) or not ID_PATTERN.fullmatch(value):
+        shown = repr(value)[:80]
+        msg = f"{shown} is no id; expected 1 to 200 printable ASCII characters without spaces, such as 'checkout-api'"
+        raise InvalidNameError(msg)
+    return value
+
+
+def check_kind(value: object) -> str:
+    """Return an object type, or refuse it; `Node`, `Head` and `Patch` belong to the storage."""
+    if check_relation_type(value) in RESERVED_TYPES:
+        msg = f"the type {value!r} belongs to the storage; choose another name"
+        raise InvalidNameError(msg)
+    return str(value)
+
+
+def check_relation_type(value: object) -> str:
+    """Return a relation type, or refuse it: a letter or underscore, then up to 63 letters, digits, underscores."""
+    if not isinstance(value, str) or not TYPE_PATTERN.fullmatch(value):
+        shown = repr(value)[:80]
+        msg = f"{shown} is no type; expected a letter, then up to 63 letters, digits or underscores, such as 'Memory'"
+        raise InvalidNameError(msg)
+    return value
+
+
+def check_data(value: object) -> Mapping[str, Any]:
+    """Return an object's or relation's data, or refuse it."""
+    if not isinstance(value, Mapping):
+        msg = f"data is a {type(value).__name__}; expected a mapping of field names to values"
+        raise InvalidEventError(msg)
+    taken = RESERVED_FIELDS.intersection(value)
+    if taken:
+        msg = f"data holds the field {min(taken)!r}, which the graph keeps for itself; rename it"
+        raise ReservedFieldError(msg)
+    return value
+
+
+class Clock:
+    """Tell the time. Subclass it, or pass any object with `now()`, to make a run repeatable."""
+
+    def now(self) -> datetime:
+        """Return the present moment in UTC."""
+        return datetime.now(UTC)
+
+
+class FrozenClock(Clock):
+    """A clock that stands still."""
+
+    def __init__(self, at: datetime) -> None:
+        self._at = at
+
+    def now(self) -> datetime:
+        """Return the moment that was given."""
+        return self._at
+
+
+class TickingClock(Clock):
+    """A clock that moves on by a fixed step each time it is read."""
+
+    def __init__(self, start: datetime, step: timedelta = timedelta(seconds=1)) -> None:
+        self._next = start
+        self._step = step
+
+    def now(self) -> datetime:
+        """Return the next moment."""
+        moment, self._next = self._next, self._next + self._step
+        return moment
+
+
+def to_timestamp(moment: datetime) -> str:
+    """Write a moment as ISO 8601 in UTC, always with microseconds, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def to_microseconds(timestamp: str) -> int:
+    """Return a timestamp as integer microseconds since 1970, the form that graph databases keep exactly."""
+    moment = datetime.fromisoformat(timestamp)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+class Reserve(Protocol):
+    """Reserve `n` numbers of a counter and return the first."""
+
+    def __call__(self, counter: str, n: int) -> int: ...
+
+
+class IDGen:
+    """Mint ids: `evt_001`, `rel_001`, `patch_001`, `<type>#<n>`; in a branch `evt_alt-001`, `<type>#alt-1`.
+
+    Events, relations and patches take their numbers in growing blocks, so that a long import asks its
+    store seldom and a short process wastes little. Gaps are legal. Objects take theirs one at a time.
+    """
+
+    MAX_BLOCK = 256
+
+    def __init__(self, reserve: Reserve, branch: str = "") -> None:
+        self._reserve = reserve
+        self._branch = f"{branch}-" if branch else ""
+        self._blocks: dict[str, tuple[int, int, int]] = {}
+
+    def _next(self, counter: str) -> int:
+        value, end, size = self._blocks.get(counter, (0, 0, 0))
+        if value >= end:
+            size = min(size * 2 or 1, self.MAX_BLOCK)
+            value = self._reserve(counter, size)
+            end = value + size
+        self._blocks[counter] = (value + 1, end, size)
+        return value
+
+    def event(self) -> str:
+        """Mint an event id."""
+        return f"evt_{self._branch}{self._next('evt'):03d}"
+
+    def relation(self) -> str:
+        """Mint a relation id."""
+        return f"rel_{self._branch}{self._next('rel'):03d}"
+
+    def patch(self) -> str:
+        """Mint a patch id."""
+        return f"patch_{self._branch}{self._next('patch'):03d}"
+
+    def object(self, type: str) -> str:  # noqa: A002 - the field's word
+        """Mint an object id."""
+        return f"{type}#{self._branch}{self._reserve(type, 1)}"
+
+
+_MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:[a-z0-9_-]+-)?(\d+)")
+
+
+def minted_number(identifier: str) -> tuple[str, int] | None:
+    """Return the counter and number that an id was minted from, or None for an id that its caller brought."""
+    found = _MINTED.fullmatch(identifier)
+    return (found[1] or found[2], int(found[3])) if found else None

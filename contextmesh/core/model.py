@@ -1,0 +1,192 @@
+"""What the graph consists of: objects, relations, patches, and the view that a behaviour gets."""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from contextmesh.core.events import Event
+from contextmesh.errors import UsageError
+
+Where = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """A detached, read-only copy of an object; editing it changes nothing in the graph.
+
+    Args:
+        id: unique in the graph.
+        type: its kind, which never changes.
+        data: plain JSON data.
+        version: 1 on creation, then one more for each applied patch.
+        provenance: `created_by` and `updated_by` (event ids), `actor`, `evidence`.
+    """
+
+    id: str
+    type: str
+    data: dict[str, Any]
+    version: int = 1
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as plain data."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "data": self.data,
+            "version": self.version,
+            "provenance": self.provenance,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A detached, read-only copy of a relation. Its endpoints need not exist as objects."""
+
+    id: str
+    source: str
+    target: str
+    type: str
+    data: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the relation as plain data."""
+        return {
+            "id": self.id,
+            "source": self.source,
+            "target": self.target,
+            "type": self.type,
+            "data": self.data,
+            "provenance": self.provenance,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """One change to one object, with its audit trail.
+
+    Args:
+        op: `create`, `update` (set these fields), `replace` (these fields are all) or `remove`.
+        status: `proposed`, then `applied` or `rejected`, once.
+        type: the object's type; needed to create one.
+        expected_version: the version that the target must have, or None.
+        reason: why it was rejected, or None.
+    """
+
+    id: str
+    target: str
+    op: str
+    updates: dict[str, Any] = field(default_factory=dict)
+    status: str = "proposed"
+    type: str | None = None
+    actor: str = "system"
+    rationale: str | None = None
+    evidence: list[str] = field(default_factory=list)
+    expected_version: int | None = None
+    llm_request_event_id: str | None = None
+    tool_request_event_ids: list[str] = field(default_factory=list)
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the patch as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def settled(self, status: str, reason: str | None = None) -> "Patch":
+        """Return the patch as it stands after its verdict."""
+        return replace(self, status=status, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A point-in-time, read-only slice of the graph, made for one behaviour.
+
+    Args:
+        position: the log position that it shows.
+        hits: what the declaration's `search` returned.
+        paths: what the declaration's `paths` returned.
+    """
+
+    position: int
+    object_rows: tuple[Object, ...] = ()
+    relation_rows: tuple[Relation, ...] = ()
+    event_rows: tuple[Event, ...] = ()
+    hits: Any = None
+    paths: Any = None
+
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002
+        """Return the view's objects by id; `where` means what `Graph.objects` means by it."""
+        found = (row for row in self.object_rows if type in (None, row.type) and matches(row.data, where))
+        return [copy.deepcopy(row) for row in found]
+
+    def relations(self, type: str | None = None) -> list[Relation]:  # noqa: A002 - the field's word
+        """Return the view's relations by id."""
+        return [copy.deepcopy(row) for row in self.relation_rows if type in (None, row.type)]
+
+    def events(self) -> list[Event]:
+        """Return the view's recent events, oldest first."""
+        return [copy.deepcopy(row) for row in self.event_rows]
+
+
+def lookup(data: object, path: str) -> Any:
+    """Return the value at a dotted path; a missing path is None."""
+    for name in path.split("."):
+        if not isinstance(data, Mapping) or name not in data:
+            return None
+        data = data[name]
+    return data
+
+
+def matches(data: object, where: Where | None) -> bool:
+    """Whether data fulfils every condition of `where`.
+
+    A condition is a dotted path with a literal, or with `{operator: value}`: `> < >= <= == != in "not in"`.
+    A missing path equals None. Values compare as JSON does: a boolean never equals a number, and order
+    is only defined between two numbers or two texts.
+
+    Raises:
+        UsageError: for an unknown operator.
+    """
+    return all(_holds(lookup(data, path), condition) for path, condition in (where or {}).items())
+
+
+def _holds(value: object, condition: object) -> bool:
+    if not isinstance(condition, Mapping):
+        return same(value, condition)
+    return all(_compare(value, operator, operand) for operator, operand in condition.items())
+
+
+def _compare(value: Any, operator: str, operand: Any) -> bool:
+    if operator in ("in", "not in"):
+        if isinstance(operand, str) or not isinstance(operand, Iterable):
+            msg = f"{operator!r} got {operand!r}; expected a list of values"
+            raise UsageError(msg)
+        return any(same(value, item) for item in operand) == (operator == "in")
+    if operator in ("==", "!="):
+        return same(value, operand) == (operator == "==")
+    if operator not in (">", "<", ">=", "<="):
+        msg = f"where has the operator {operator!r}; expected one of > < >= <= == != in 'not in'"
+        raise UsageError(msg)
+    if _family(value) != _family(operand) or _family(value) not in ("number", "text"):
+        return False
+    return bool({">": value > operand, "<": value < operand, ">=": value >= operand, "<=": value <= operand}[operator])
+
+
+def _family(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return type(value).__name__
+    if isinstance(value, (int, float)):
+        return "number"
+    return "text" if isinstance(value, str) else "other"
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two JSON values are equal, booleans and numbers kept apart at every depth."""
+    if _family(left) != _family(right):
+        return False
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and not isinstance(left, str):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right

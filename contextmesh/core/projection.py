@@ -1,0 +1,164 @@
+"""Events -> changes, purely; and the road from a log to its graph: catch up and rebuild."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from contextmesh.core.events import Event
+from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.stores import EventStore, GraphStore
+from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState
+
+PAGE = 1000
+MAX_SWAPS = 20
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a batch of events does to a graph, folded to one complete row an entity.
+
+    Removals happen first, then writes; an object removed and created again in one batch is in both.
+
+    Args:
+        removed_objects: ids; the relations that touch them go with them.
+        removed_relations: id -> the relation's ends and type, so that a store need not scan for it.
+        objects: id -> the complete object and the timestamp of its last event.
+        relations: id -> the complete relation.
+        patches: id -> the complete patch.
+        verdicts: id of a patch proposed in an earlier batch -> (status, reason).
+    """
+
+    removed_objects: dict[str, None] = field(default_factory=dict)
+    removed_relations: dict[str, Relation] = field(default_factory=dict)
+    objects: dict[str, tuple[Object, str]] = field(default_factory=dict)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    patches: dict[str, Patch] = field(default_factory=dict)
+    verdicts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+
+    def add(self, event: Event) -> None:
+        """Fold one more event in; lifecycle events and unknown types do nothing."""
+        handler = _HANDLERS.get(event.type)
+        if handler:
+            handler(self, event)
+
+    def write_object(self, row: Object, timestamp: str) -> None:
+        """Fold an object's complete new state in."""
+        self.objects[row.id] = (row, timestamp)
+
+    def remove_object(self, object_id: str) -> None:
+        """Fold an object's removal in, with every relation of this batch that touches it."""
+        self.objects.pop(object_id, None)
+        self.removed_objects[object_id] = None
+        for relation in [row for row in self.relations.values() if object_id in (row.source, row.target)]:
+            self.remove_relation(relation)
+
+    def remove_relation(self, relation: Relation) -> None:
+        """Fold a relation's removal in."""
+        self.relations.pop(relation.id, None)
+        self.removed_relations[relation.id] = relation
+
+
+def fold(events: Iterable[Event]) -> Changes:
+    """Fold events to the changes that they make together."""
+    changes = Changes()
+    for event in events:
+        changes.add(event)
+    return changes
+
+
+def _object_created(changes: Changes, event: Event) -> None:
+    changes.write_object(Object(**event.payload["object"]), event.timestamp)
+
+
+def _object_removed(changes: Changes, event: Event) -> None:
+    changes.remove_object(event.payload["id"])
+
+
+def _relation_created(changes: Changes, event: Event) -> None:
+    relation = Relation(**event.payload["relation"])
+    changes.relations[relation.id] = relation
+
+
+def _relation_removed(changes: Changes, event: Event) -> None:
+    names = ("id", "source", "target", "type")
+    changes.remove_relation(Relation(**{name: event.payload[name] for name in names}))
+
+
+def _patch_proposed(changes: Changes, event: Event) -> None:
+    patch = Patch(**event.payload["patch"])
+    changes.patches[patch.id] = patch
+
+
+def _patch_applied(changes: Changes, event: Event) -> None:
+    patch = Patch(**event.payload["patch"])
+    changes.patches[patch.id] = patch
+    if patch.op == "remove":
+        changes.remove_object(patch.target)
+    else:
+        changes.write_object(Object(**event.payload["object"]), event.timestamp)
+
+
+def _patch_rejected(changes: Changes, event: Event) -> None:
+    patch_id, reason = event.payload["patch_id"], event.payload["reason"]
+    if patch_id in changes.patches:
+        changes.patches[patch_id] = changes.patches[patch_id].settled("rejected", reason)
+    else:
+        changes.verdicts[patch_id] = ("rejected", reason)
+
+
+_HANDLERS: dict[str, Callable[[Changes, Event], None]] = {
+    "object.created": _object_created,
+    "object.removed": _object_removed,
+    "relation.created": _relation_created,
+    "relation.removed": _relation_removed,
+    "patch.proposed": _patch_proposed,
+    "patch.applied": _patch_applied,
+    "patch.rejected": _patch_rejected,
+}
+
+
+def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, progress: Progress | None = None) -> int:
+    """Project what the log holds beyond the graph's head, in pages that end where a batch ends.
+
+    Returns:
+        The head that was reached.
+
+    Raises:
+        IncompatibleRuntimeState: the head lies beyond the log's tip, so that the graph must be rebuilt.
+    """
+    head = store.head()
+    tip = log.tip()
+    if head > tip and (tip := log.tip()) < head:
+        msg = f"the graph stands at {head}, its log ends at {tip}; rebuild the graph from the log"
+        raise IncompatibleRuntimeState(msg)
+    while until is None or head < until:
+        entries = log.read(head, PAGE if until is None else min(PAGE, until - head))
+        if not entries:
+            return head
+        new = entries[-1].position
+        if not store.apply(fold(entry.event for entry in entries), expected=head, new=new):
+            head = store.head()  # another process was faster: fine
+            continue
+        head = new
+        if progress:
+            progress(head, max(tip, head))
+    return head
+
+
+def rebuild(log: EventStore, store: GraphStore, progress: Progress | None = None) -> int:
+    """Replay the log into a shadow graph and swap it in, also while others write.
+
+    Returns:
+        The position that the new graph stands at.
+
+    Raises:
+        ConcurrentWriterError: other writers moved the tip before every one of 20 swaps.
+    """
+    shadow = store.shadow()
+    for _ in range(MAX_SWAPS):
+        head = catch_up(log, shadow, progress=progress)
+        if store.swap(shadow, tip=head):
+            return head
+    shadow.close()
+    msg = f"other writers moved the log before each of {MAX_SWAPS} swaps; rebuild again when it is quieter"
+    raise ConcurrentWriterError(msg)

@@ -1,0 +1,74 @@
+"""Text -> search terms, the same way for what is stored and for what is asked.
+
+FalkorDB's full-text index splits at punctuation, folds ASCII case only and reads operators in a query.
+So the graph stores a `search` text of our own terms, and a question is sent as such terms only.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import snowballstemmer
+
+MAX_TERM_LENGTH = 64
+MAX_TERMS_STORED = 20_000
+
+_WORDS = re.compile(r"\w+(?:[-.:/@+]\w+)*")
+_PARTS = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_STEMMER = snowballstemmer.stemmer("english")
+
+
+def terms(text: str) -> dict[str, str]:
+    """Return the search terms of a text in order, each with the word it came from.
+
+    An identifier such as `checkout-service`, `OrderService` or `v1.2.3` counts whole (joined by `_`) and in
+    its parts. Words are case-folded in every script and stemmed as English; emoji are terms too.
+
+    Example:
+        >>> terms("Checkout-API failing 🔥")
+        {'checkout_api': 'Checkout-API', 'checkout': 'Checkout', 'api': 'API', 'fail': 'failing', 'u1f525': '🔥'}
+    """
+    found: dict[str, str] = {}
+    for word in _words(unicodedata.normalize("NFKC", text)):
+        for term, source in _terms_of(word):
+            found.setdefault(term, source)
+    return found
+
+
+def search_text(*texts: str) -> str:
+    """Return the text to index: the terms of all texts, without repetition, joined by spaces."""
+    found: dict[str, str] = {}
+    for text in texts:
+        found |= terms(text)
+        if len(found) > MAX_TERMS_STORED:
+            break
+    return " ".join(list(found)[:MAX_TERMS_STORED])
+
+
+def _words(text: str) -> list[str]:
+    """Split into words and emoji, in order."""
+    words: list[tuple[int, str]] = [(match.start(), match[0]) for match in _WORDS.finditer(text)]
+    if not text.isascii():
+        words += [(at, char) for at, char in enumerate(text) if unicodedata.category(char) == "So"]
+        words.sort()
+    return [word for _, word in words]
+
+
+def _terms_of(word: str) -> list[tuple[str, str]]:
+    if len(word) == 1 and unicodedata.category(word) == "So":
+        return [(f"u{ord(word):x}", word)]
+    parts = [part for chunk in _PARTS.findall(word) for part in _CAMEL.split(chunk)]
+    single = [(stem(part), part) for part in parts]
+    if len(parts) > 1:
+        camel = _PARTS.findall(word) != parts and len(_PARTS.findall(word)) == 1
+        whole = "".join(parts) if camel else "_".join(parts)
+        return [(whole.casefold()[:MAX_TERM_LENGTH], word), *single]
+    return single
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """Return a word's case-folded English stem, cut at 64 characters."""
+    folded = word.casefold()[:MAX_TERM_LENGTH]
+    return str(_STEMMER.stemWord(folded)) if folded.isascii() else folded

@@ -1,0 +1,730 @@
+"""The log and the graph of a workspace, side by side on one FalkorDB server.
+
+The log is a stream, `cm:{name}:log`; the graph a FalkorDB graph, `cm:{name}:graph`; the counters a hash,
+`cm:{name}:ids`. A commit appends by a server-side script and projects by one query. Graph commands never
+run inside a transaction: a failing query would leave the other commands standing.
+"""
+
+import json
+import math
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import falkordb
+import redis
+from falkordb.edge import Edge
+from falkordb.node import Node
+from falkordb.path import Path
+
+from contextmesh.core.events import (
+    TYPE_PATTERN,
+    Event,
+    check_kind,
+    check_relation_type,
+    decode,
+    encode,
+    to_json,
+    to_microseconds,
+)
+from contextmesh.core.model import Object, Patch, Relation, Where, matches
+from contextmesh.core.projection import Changes
+from contextmesh.core.stores import Entry, Hit, check_cut, iter_pages, missing_event, searched
+from contextmesh.core.terms import search_text
+from contextmesh.errors import (
+    ConcurrentWriterError,
+    CorruptedEventPayloadError,
+    InvalidEventError,
+    InvalidNameError,
+    QueryError,
+    ServerError,
+    WorkspaceNotFoundError,
+)
+from contextmesh.stores.server import Server
+
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+MAX_PROPERTY_NAMES = 60_000  # FalkorDB holds 65,534; the rest is room for writers that race
+READ_TIMEOUT_MS = 60_000
+MAX_RESENDS = 10
+CHUNK = 1000
+RESERVED_PROPERTIES = frozenset(
+    {"id", "kind", "label", "text", "updated_at", "version", "data", "provenance", "search"},
+)
+OUTAGES = (redis.ConnectionError, redis.TimeoutError)
+
+# An entry's id is its position. The header `<base>-1` sorts before the first entry and after a parent's last.
+APPEND = """
+local top = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+local tip = tonumber(ARGV[3])
+if #top > 0 then
+  tip = tonumber(string.match(top[1][1], '^(%d+)'))
+else
+  redis.call('XADD', KEYS[1], ARGV[3] .. '-1', 'v', '1', 'header', ARGV[4])
+end
+if tip ~= tonumber(ARGV[1]) then return {'conflict', tip} end
+local last = tip + #ARGV - 4
+for i = 5, #ARGV do
+  redis.call('XADD', KEYS[1], (tip + i - 4) .. '-0', 'v', '1', 'event', ARGV[i], 'commit', ARGV[2], 'last', last)
+end
+return {'ok', last}
+"""
+TRUNCATE = """
+local rows = redis.call('XRANGE', KEYS[1], (tonumber(ARGV[1]) + 1) .. '-0', '+')
+for _, row in ipairs(rows) do redis.call('XDEL', KEYS[1], row[1]) end
+redis.call('XSETID', KEYS[1], ARGV[1] == '0' and '0-1' or ARGV[1] .. '-0')
+return #rows
+"""
+SWAP = """
+local top = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+local tip = 0
+if #top > 0 then tip = tonumber(string.match(top[1][1], '^(%d+)')) end
+if tip ~= tonumber(ARGV[1]) or redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+redis.call('RENAME', KEYS[2], KEYS[3])
+return 1
+"""
+
+
+def check_name(name: object) -> str:
+    """Return a workspace's name, or refuse it."""
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
+        shown = repr(name)[:80]
+        msg = f"{shown} is no workspace name; expected up to 63 of a-z, 0-9, '-' and '_', such as 'acmeshop'"
+        raise InvalidNameError(msg)
+    return name
+
+
+def workspace_names(server: Server) -> list[str]:
+    """Return the names of the workspaces that a server holds, sorted."""
+    pattern = re.compile(r"cm:\{([a-z0-9][a-z0-9_-]{0,62})\}:log")
+    keys = retried(server, lambda: [str(key) for key in server.redis.scan_iter(match="cm:{*}:log", count=1000)])
+    return sorted({found[1] for key in keys if (found := pattern.fullmatch(key))})
+
+
+def workspace_keys(server: Server, name: str) -> list[str]:
+    """Return every key of a workspace, the log first."""
+    keys = retried(server, lambda: [str(key) for key in server.redis.scan_iter(match=f"cm:{{{name}}}:*", count=1000)])
+    return sorted(set(keys), key=lambda key: (not key.endswith(":log"), key))
+
+
+def drop_workspace(server: Server, name: str) -> None:
+    """Erase a workspace. WorkspaceNotFoundError if there is none of this exact name."""
+    check_name(name)
+    keys = workspace_keys(server, name)
+    if not keys:
+        raise unknown_workspace(server, name)
+    for key in keys:
+        retried(server, lambda key=key: server.redis.delete(key))  # type: ignore[misc]
+
+
+def leftovers(server: Server, name: str) -> list[str]:
+    """Return the keys that an interrupted rebuild or look into the past left behind."""
+    pattern = re.compile(r"cm:\{[^}]+\}:(rebuild|at)-[^:]+:graph")
+    return [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
+
+
+def remove_leftover(server: Server, key: str) -> None:
+    """Remove one of `leftovers`."""
+    retried(server, lambda: server.redis.delete(key))
+
+
+def unknown_workspace(server: Server, name: str) -> WorkspaceNotFoundError:
+    """Return the error for a name that the server does not hold."""
+    known = ", ".join(workspace_names(server)) or "none yet"
+    return WorkspaceNotFoundError(f"no workspace {name!r} in {server.describe()}; it holds: {known}")
+
+
+def retried[T](server: Server, ask: Callable[[], T]) -> T:
+    """Ask what is safe to ask twice; after an outage reconnect and ask again, once."""
+    try:
+        return ask()
+    except OUTAGES:
+        server.reconnect()
+    except redis.ResponseError as error:
+        raise refused(error) from None
+    try:
+        return ask()
+    except redis.ResponseError as error:
+        raise refused(error) from None
+    except OUTAGES:
+        raise lost(server) from None
+
+
+def refused(error: Exception) -> QueryError:
+    """Return the error for what the database refused."""
+    return QueryError(f"FalkorDB refused the query: {str(error)[:500]}")
+
+
+def lost(server: Server) -> ServerError:
+    """Return the error for a server that went away in the middle of something."""
+    return ServerError(f"the connection to {server.describe()} was lost, again after reconnecting; check the server")
+
+
+class FalkorDBEventStore:
+    """A workspace's log: a stream whose entry ids are the positions. It is never trimmed.
+
+    Args:
+        server: an open FalkorDB.
+        name: the workspace.
+    """
+
+    def __init__(self, server: Server, name: str) -> None:
+        self._server = server
+        self.name = check_name(name)
+        self._key = f"cm:{{{name}}}:log"
+        self._ids = f"cm:{{{name}}}:ids"
+        self._lock = threading.Lock()
+        self._positions: dict[str, int] = {}
+        self._indexed = 0
+
+    def __repr__(self) -> str:
+        return f"<FalkorDBEventStore: {self.name!r}>"
+
+    def exists(self) -> bool:
+        """Whether the log has been begun."""
+        return bool(retried(self._server, lambda: self._server.redis.exists(self._key)))
+
+    def tip(self) -> int:  # noqa: D102 - the protocol says it, here and below
+        top: Any = retried(self._server, lambda: self._server.redis.xrevrange(self._key, count=1))
+        return _position(top[0][0]) if top else 0
+
+    def begin(self) -> None:
+        """Write the header entry, if the log has none yet."""
+        self._script(APPEND, [self._key], [-1, "", 0, self._header()])
+
+    def append_many(self, events: Sequence[Event], *, expected: int, commit_id: str) -> int:  # noqa: D102
+        # After an outage the outcome is unknown: the very same batch again, same id, same expectation.
+        lines = [expected, commit_id, 0, self._header(), *map(encode, events)]
+        outcome, tip = self._script(APPEND, [self._key], lines)
+        if outcome == "ok" or self._landed(expected, commit_id):
+            return expected + len(events)
+        msg = f"the log ends at {tip}, this write expected {expected}; read again and repeat it"
+        raise ConcurrentWriterError(msg)
+
+    def _header(self) -> str:
+        return to_json({"parent": None, "position": 0, "run": uuid.uuid4().hex})
+
+    def _landed(self, expected: int, commit_id: str) -> bool:
+        """Whether the log holds this commit right after the expected position."""
+        at = f"{expected + 1}-0"
+        rows = self._range(at, at, None)
+        return bool(rows) and rows[0][1].get("commit") == commit_id
+
+    def _script(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run a script whose repetition is harmless, until its outcome is known."""
+        for _ in range(MAX_RESENDS):
+            try:
+                return self._server.redis.eval(script, len(keys), *keys, *args)
+            except OUTAGES:
+                self._server.reconnect()
+            except redis.ResponseError as error:
+                raise refused(error) from None
+        raise lost(self._server)
+
+    def append(self, event: Event) -> int:  # noqa: D102
+        while True:
+            try:
+                return self.append_many([event], expected=self.tip(), commit_id=uuid.uuid4().hex)
+            except ConcurrentWriterError:
+                continue
+
+    def read(self, after: int, limit: int) -> list[Entry]:  # noqa: D102
+        if limit < 1:
+            return []
+        rows = self._range(f"{after + 1}-0", "+", limit)
+        if rows and _last(rows[-1]) > _position(rows[-1][0]):
+            rows += self._range(f"{_position(rows[-1][0]) + 1}-0", f"{_last(rows[-1])}-0", None)
+        return [_entry(row) for row in rows]
+
+    def _range(self, low: str, high: str, count: int | None) -> list[tuple[str, dict[str, str]]]:
+        found: Any = retried(self._server, lambda: self._server.redis.xrange(self._key, low, high, count=count))
+        return list(found)
+
+    def iter_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:  # noqa: D102
+        return iter_pages(self, after, until)
+
+    def get_event(self, event_id: str) -> Event:  # noqa: D102
+        position = self._index().get(event_id)
+        if position is None:
+            raise missing_event(event_id)
+        return next(self.iter_events(position - 1, position))
+
+    def has_event(self, event_id: str) -> bool:  # noqa: D102
+        return event_id in self._index()
+
+    def _index(self) -> dict[str, int]:
+        """Return event id -> position, read on from where it ended last time."""
+        with self._lock:
+            for event in self.iter_events(self._indexed):
+                self._indexed += 1
+                self._positions[event.id] = self._indexed
+            return self._positions
+
+    def count(self) -> int:  # noqa: D102
+        return self.tip()
+
+    def reserve(self, counter: str, n: int) -> int:  # noqa: D102
+        last = retried(self._server, lambda: self._server.redis.hincrby(self._ids, counter, n))
+        return int(last) - n + 1
+
+    def raise_counter(self, counter: str, at_least: int) -> None:
+        """Set a counter past a number that is in use, as after a restore."""
+        script = (
+            "local now = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0') "
+            "if now < tonumber(ARGV[2]) then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end return 1"
+        )
+        self._script(script, [self._ids], [counter, at_least])
+
+    def truncate_after(self, position: int) -> None:  # noqa: D102
+        row = self._range(f"{position}-0", f"{position}-0", None) if position > 0 else []
+        check_cut(position, _last(row[0]) if row else position)
+        self._script(TRUNCATE, [self._key], [position])
+        with self._lock:
+            self._positions, self._indexed = {}, 0
+
+    def close(self) -> None:  # noqa: D102 - the server is its opener's to close
+        return
+
+
+class FalkorDBGraphStore:
+    """A workspace's graph: objects as `(:Node:<Kind>)`, relations as edges of their own type, `(:Head {seq})`.
+
+    Every list is ordered by id, every value is a parameter, and what comes back is read from the exact
+    JSON in `data`, never from the mirrored properties.
+
+    Args:
+        server: an open FalkorDB.
+        name: the workspace.
+        key: the graph's key; by default the workspace's own.
+    """
+
+    def __init__(self, server: Server, name: str, *, key: str | None = None) -> None:
+        self._server = server
+        self.name = check_name(name)
+        self.key = key or f"cm:{{{name}}}:graph"
+        self._graph: falkordb.Graph = server.db.select_graph(self.key)
+        self._relation_types: set[str] = set()
+        self._property_names: set[str] = set()
+        self._searchable = key is None  # a shadow is loaded first and indexed for search after
+        self._prepared = False
+
+    def __repr__(self) -> str:
+        return f"<FalkorDBGraphStore: {self.name!r}>"
+
+    # one query
+
+    def _read(self, query: str, **parameters: Any) -> list[list[Any]]:
+        self._prepare()
+        return self._ask(query, parameters)
+
+    def _ask(self, query: str, parameters: dict[str, Any]) -> list[list[Any]]:
+        def ask() -> list[list[Any]]:
+            rows: list[list[Any]] = self._graph.ro_query(query, parameters, timeout=READ_TIMEOUT_MS).result_set
+            return rows
+
+        return retried(self._server, ask)
+
+    def _write(self, query: str, **parameters: Any) -> list[list[Any]]:
+        rows: list[list[Any]] = self._graph.query(query, parameters).result_set
+        return rows
+
+    # head and indexes
+
+    def head(self) -> int:  # noqa: D102 - the protocol says it, here and below
+        rows = self._read("MATCH (h:Head) RETURN h.seq")
+        return int(rows[0][0]) if rows else 0
+
+    def _prepare(self) -> None:
+        """Make the head and the indexes where they are missing; once for each open store."""
+        if self._prepared:
+            return
+        try:
+            has_head = bool(self._ask("MATCH (h:Head) RETURN h.seq", {}))
+        except QueryError:  # a graph that does not exist cannot be read
+            has_head = False
+        if not has_head:
+            retried(self._server, lambda: self._write("MERGE (h:Head) ON CREATE SET h.seq = $base", base=0))
+        present = self._indexes()
+        if ("NODE", "Node", "id") not in present:
+            self._define("CREATE INDEX FOR (n:Node) ON (n.id)")
+        if ("NODE", "Patch", "id") not in present:
+            self._define("CREATE INDEX FOR (n:Patch) ON (n.id)")
+        if self._searchable and ("NODE", "Node", "search") not in present:
+            self._index_search()
+        self._relation_types = {label for entity, label, _ in present if entity == "RELATIONSHIP"}
+        self._prepared = True
+
+    def _indexes(self) -> set[tuple[str, str, str]]:
+        query = "CALL db.indexes() YIELD label, properties, entitytype RETURN entitytype, label, properties"
+        return {(entity, label, name) for entity, label, names in self._ask(query, {}) for name in names}
+
+    def _define(self, query: str) -> None:
+        """Create an index; that another process was faster is fine."""
+        try:
+            retried(self._server, lambda: self._write(query))
+        except QueryError as error:
+            if "already indexed" not in str(error):
+                raise
+
+    def _index_search(self) -> None:
+        self._define(
+            "CALL db.idx.fulltext.createNodeIndex({label: 'Node', stopwords: []}, {field: 'search', nostem: true})",
+        )
+        while any(
+            "UNDER CONSTRUCTION" in row[0] and not row[0].startswith("[Indexing] 0/0") for row in self._building()
+        ):
+            time.sleep(0.05)
+
+    def _building(self) -> list[list[Any]]:
+        return self._ask("CALL db.indexes() YIELD status RETURN status", {})
+
+    # writing
+
+    def admit(self, changes: Changes) -> None:  # noqa: D102
+        names = {name for row, _ in changes.objects.values() for name in _mirrored(row.data)} - self._property_names
+        if not names:
+            return
+        self._property_names = {row[0] for row in self._read("CALL db.propertyKeys()")}
+        total = len(self._property_names | names)
+        if total > MAX_PROPERTY_NAMES:
+            msg = f"the graph would hold {total:,} field names, at most {MAX_PROPERTY_NAMES:,} fit; nest rare fields in one"
+            raise InvalidEventError(msg)
+        self._property_names |= names
+
+    def apply(self, changes: Changes, *, expected: int, new: int) -> bool:  # noqa: D102
+        self._prepare()
+        for type_ in sorted({row.type for row in changes.relations.values()} - self._relation_types):
+            self._define(f"CREATE INDEX FOR ()-[r:`{check_relation_type(type_)}`]-() ON (r.id)")
+            self._relation_types.add(type_)
+        query, parameters = _statement(changes)
+        try:
+            rows = self._write(query, expected=expected, new=new, **parameters)
+        except OUTAGES:
+            self._server.reconnect()
+            return self.head() == new
+        except redis.ResponseError as error:
+            raise refused(error) from None
+        return bool(rows)
+
+    # reading
+
+    def get_objects(self, ids: Collection[str]) -> dict[str, Object]:  # noqa: D102
+        wanted = sorted(set(ids))
+        found: dict[str, Object] = {}
+        for chunk in _chunks(wanted):
+            query = f"UNWIND $ids AS i MATCH (n:Node {{id: i}}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
+            found |= {row[0]: _object(row) for row in self._read(query, ids=chunk)}
+        return {key: found[key] for key in wanted if key in found}
+
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002, D102
+        label = f"`{check_kind(type)}`" if type is not None else "Node"
+        query = f"MATCH (n:{label}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
+        rows = (_object(row) for row in self._read(query))
+        return [row for row in rows if matches(row.data, where)]
+
+    def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:  # noqa: D102
+        wanted = sorted(set(ids))
+        # Another process may have brought a type since; each type has an index of its own on the id.
+        types = [row[0] for row in self._read("CALL db.relationshipTypes()")] if wanted else []
+        found: dict[str, Relation] = {}
+        for chunk in _chunks(wanted) if types else []:
+            match = "UNWIND $ids AS i MATCH (a)-[x:`{}` {{id: i}}]->(b) RETURN " + _RELATION
+            query = " UNION ALL ".join(match.format(name) for name in sorted(types))
+            found |= {row[0]: _relation(row) for row in self._read(query, ids=chunk)}
+        return {key: found[key] for key in wanted if key in found}
+
+    def relations(  # noqa: D102
+        self,
+        sources: Collection[str] | None = None,
+        targets: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+    ) -> list[Relation]:
+        named = ":" + "|".join(f"`{check_relation_type(name)}`" for name in sorted(set(types))) if types else ""
+        if types is not None and not named:
+            return []
+        edge = f"[x{named}]"
+        if sources is not None:
+            ends = "" if targets is None else " WHERE b.id IN $targets"
+            query = f"UNWIND $sources AS s MATCH (a:Node {{id: s}})-{edge}->(b:Node){ends}"
+        elif targets is not None:
+            query = f"UNWIND $targets AS t MATCH (a:Node)-{edge}->(b:Node {{id: t}})"
+        else:
+            query = f"MATCH (a:Node)-{edge}->(b:Node)"
+        given = {"sources": sources, "targets": targets}
+        parameters = {key: sorted(set(value)) for key, value in given.items() if value is not None}
+        rows = self._read(f"{query} RETURN {_RELATION} ORDER BY x.id", **parameters)
+        return [_relation(row) for row in rows]
+
+    def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102
+        query = "UNWIND $ids AS i MATCH (p:Patch {id: i}) RETURN p.id, p.data, p.status, p.reason ORDER BY p.id"
+        rows = self._read(query, ids=sorted(set(ids)))
+        return {key: Patch(**json.loads(data)).settled(status, reason) for key, data, status, reason in rows}
+
+    def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:  # noqa: D102
+        labels = sorted({check_kind(kind) for kind in kinds})
+        total = sum(int(self._read(f"MATCH (n:`{label}`) RETURN count(n)")[0][0]) for label in labels)
+        query = (
+            "UNWIND $terms AS t CALL db.idx.fulltext.queryNodes('Node', t) YIELD node "
+            "WHERE node.kind IN $kinds RETURN t, count(node) ORDER BY t"
+        )
+        rows = self._read(query, terms=sorted(set(terms)), kinds=labels)
+        return total, {term: int(n) for term, n in rows}
+
+    def search(self, weights: Mapping[str, float], kinds: Collection[str], where: Where, limit: int) -> list[Hit]:  # noqa: D102
+        tests, values = _equalities(where)
+        query = (
+            "UNWIND $weights AS w CALL db.idx.fulltext.queryNodes('Node', w.term) YIELD node "
+            f"WHERE node.kind IN $kinds{tests} WITH node, collect(w.term) AS terms, sum(w.weight) AS score "
+            "WITH node, terms, round(score * 1000000) / 1000000 AS score "
+            "RETURN node.id, score, terms ORDER BY score DESC, node.updated_at DESC, node.id LIMIT $limit"
+        )
+        rows = self._read(
+            query,
+            weights=[{"term": term, "weight": weight} for term, weight in sorted(weights.items())],
+            kinds=sorted(set(kinds)),
+            limit=limit,
+            **values,
+        )
+        return [Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms))) for key, score, terms in rows]
+
+    def cypher(self, query: str, parameters: Mapping[str, Any] | None = None, timeout_ms: int = READ_TIMEOUT_MS) -> Any:
+        """Run a read-only query; return its column names and its rows, nodes and edges as plain mappings.
+
+        Raises:
+            QueryError: FalkorDB refused it (a write included), or it ran longer than `timeout_ms`.
+        """
+        self._prepare()
+        values = {str(key): check_parameter(value, f"${key}") for key, value in (parameters or {}).items()}
+
+        def ask() -> Any:
+            # A client graph caches labels and keys that a rebuild may have renumbered, hence a new one.
+            return self._server.db.select_graph(self.key).ro_query(query, values, timeout=timeout_ms)
+
+        result = retried(self._server, ask)
+        names = [column[1] for column in result.header]
+        return names, [[_plain(value) for value in row] for row in result.result_set]
+
+    # rebuilding
+
+    def shadow(self) -> "FalkorDBGraphStore":  # noqa: D102
+        key = f"cm:{{{self.name}}}:rebuild-{uuid.uuid4().hex[:12]}:graph"
+        return FalkorDBGraphStore(self._server, self.name, key=key)
+
+    def swap(self, shadow: "FalkorDBGraphStore", *, tip: int) -> bool:  # noqa: D102
+        shadow._index_search()  # noqa: SLF001 - a store of its own kind
+        if shadow.head() != tip:
+            return False
+        log = f"cm:{{{self.name}}}:log"
+        arguments = (SWAP, 3, log, shadow.key, self.key, tip)
+        try:
+            swapped = bool(self._server.redis.eval(*arguments))
+        except OUTAGES:
+            self._server.reconnect()
+            swapped = not self._server.redis.exists(shadow.key)
+        if swapped:
+            self._prepared = False
+            self._property_names = set()
+            self._graph = self._server.db.select_graph(self.key)
+        return swapped
+
+    def close(self) -> None:
+        """Remove the graph if it is a shadow that was never swapped in; the server is its opener's to close."""
+        if self.key != f"cm:{{{self.name}}}:graph":
+            retried(self._server, lambda: self._server.redis.delete(self.key))
+
+
+_OBJECT = "n.id, n.kind, n.data, n.version, n.provenance"
+_RELATION = "x.id, a.id, b.id, type(x), x.data, x.provenance"
+
+
+def _statement(changes: Changes) -> tuple[str, dict[str, Any]]:
+    """Return the one query that projects a batch: a subquery for each group, only those present, in sorted order.
+
+    Chained UNWINDs would lose rows: an empty list drops the row and skips the rest without an error.
+    """
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+
+    def group(name: str, rows: list[Any], body: str) -> None:
+        if rows:
+            values[name] = rows
+            parts.append(f"CALL {{UNWIND ${name} AS r {body}}}")
+
+    for type_, gone in _by_type(changes.removed_relations.values()).items():
+        ends = [{"id": row.id, "source": row.source, "target": row.target} for row in gone]
+        match = f"MATCH (:Node {{id: r.source}})-[x:`{type_}` {{id: r.id}}]->(:Node {{id: r.target}})"
+        group(f"unrelate_{type_}", ends, f"{match} DELETE x RETURN count(*) AS unrelate_{type_}")
+    group(
+        "remove",
+        sorted(changes.removed_objects),
+        "MATCH (n:Node {id: r}) OPTIONAL MATCH (n)--(p:Node) WHERE p.kind IS NULL "
+        "WITH n, collect(DISTINCT p.id) AS ends DELETE n RETURN collect(ends) AS bare",
+    )
+    for kind, rows in _by_type(row for row, _ in changes.objects.values()).items():
+        fields = [{"id": row.id, "fields": _fields(row, changes.objects[row.id][1])} for row in rows]
+        body = f"MERGE (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS object_{kind}"
+        group(f"object_{kind}", fields, body)
+    for type_, edges in _by_type(changes.relations.values()).items():
+        body = (
+            "MERGE (a:Node {id: r.source}) MERGE (b:Node {id: r.target}) "
+            f"MERGE (a)-[x:`{type_}` {{id: r.id}}]->(b) SET x.data = r.data, x.provenance = r.provenance "
+            f"RETURN count(*) AS relate_{type_}"
+        )
+        group(f"relate_{type_}", [_edge(row) for row in edges], body)
+    patches = [{"id": row.id, "fields": _patch(row)} for _, row in sorted(changes.patches.items())]
+    group("patches", patches, "MERGE (p:Patch {id: r.id}) SET p = r.fields RETURN count(*) AS patches")
+    verdicts = [{"id": key, "status": s, "reason": _clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
+    body = "MATCH (p:Patch {id: r.id}) SET p.status = r.status, p.reason = r.reason RETURN count(*) AS verdicts"
+    group("verdicts", verdicts, body)
+    parts += _bare(changes, values)
+    return " ".join(["MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new WITH h", *parts, "RETURN h.seq"]), values
+
+
+def _bare(changes: Changes, values: dict[str, Any]) -> list[str]:
+    """Return the subqueries that remove placeholders whose last edge has gone."""
+    drop = "MATCH (p:Node {id: e}) WHERE p.kind IS NULL AND NOT (p)--() DELETE p RETURN count(*) AS"
+    parts = []
+    if changes.removed_relations:
+        values["ends"] = sorted({end for row in changes.removed_relations.values() for end in (row.source, row.target)})
+        parts.append(f"CALL {{UNWIND $ends AS e {drop} bare_ends}}")
+    if changes.removed_objects:
+        parts.append(f"CALL {{WITH bare UNWIND bare AS es UNWIND es AS e {drop} bare_left}}")
+    return parts
+
+
+def _by_type[T: (Object, Relation)](rows: Any) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: (row.type, row.id)):
+        groups.setdefault(row.type, []).append(row)
+    return groups
+
+
+def _fields(row: Object, timestamp: str) -> dict[str, Any]:
+    label, text = row.data.get("label"), row.data.get("text")
+    return {
+        **_mirrored(row.data),
+        "id": row.id,
+        "kind": row.type,
+        "label": _clean(label) if isinstance(label, str) and label else row.id,
+        "text": _clean(text) if isinstance(text, str) else "",
+        "updated_at": to_microseconds(timestamp),
+        "version": row.version,
+        "data": to_json(row.data),
+        "provenance": to_json(row.provenance),
+        "search": search_text(*searched(row)),
+    }
+
+
+def _mirrored(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scalar fields that anyone's Cypher may use; the exact values stay in `data`."""
+    return {
+        name: _clean(value) if isinstance(value, str) else value
+        for name, value in data.items()
+        if TYPE_PATTERN.fullmatch(name) and name not in RESERVED_PROPERTIES and _fits(value)
+    }
+
+
+def _fits(value: object) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, (str, bool, float))
+
+
+def _clean(text: str | None) -> str | None:
+    # FalkorDB refuses NUL in a parameter; the exact text is in `data`, where JSON escapes it.
+    return text.replace("\0", "\ufffd") if text is not None else None
+
+
+def _edge(row: Relation) -> dict[str, Any]:
+    ends = {"id": row.id, "source": row.source, "target": row.target}
+    return {**ends, "data": to_json(row.data), "provenance": to_json(row.provenance)}
+
+
+def _patch(row: Patch) -> dict[str, Any]:
+    fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": to_json(row.to_dict())}
+    return fields | ({"reason": _clean(row.reason)} if row.reason is not None else {})
+
+
+def _object(row: Sequence[Any]) -> Object:
+    key, kind, data, version, provenance = row
+    return Object(id=key, type=kind, data=json.loads(data), version=version, provenance=json.loads(provenance))
+
+
+def _relation(row: Sequence[Any]) -> Relation:
+    key, source, target, type_, data, provenance = row
+    return Relation(
+        id=key,
+        source=source,
+        target=target,
+        type=type_,
+        data=json.loads(data),
+        provenance=json.loads(provenance),
+    )
+
+
+def _equalities(where: Where) -> tuple[str, dict[str, Any]]:
+    tests, values = "", {}
+    for at, (name, value) in enumerate(sorted(where.items())):
+        field = check_relation_type(name)
+        if value is None:
+            tests += f" AND node.`{field}` IS NULL"
+        else:
+            tests += f" AND node.`{field}` = $where{at}"
+            values[f"where{at}"] = check_parameter(value, name)
+    return tests, values
+
+
+def check_parameter(value: object, path: str) -> Any:
+    """Return a query parameter of an exact plain type, or refuse it.
+
+    The client pastes a parameter's text into the query, so an object's `str()` could carry Cypher of its own.
+
+    Raises:
+        QueryError: anything but str, int below 2^63, finite float, bool, None, or lists and dicts of those.
+    """
+    if type(value) is list:
+        return [check_parameter(item, f"{path}[{at}]") for at, item in enumerate(value)]
+    if type(value) is dict and all(type(key) is str and TYPE_PATTERN.fullmatch(key) for key in value):
+        return {key: check_parameter(item, f"{path}.{key}") for key, item in value.items()}
+    sound = value is None or type(value) is bool or (type(value) is int and _fits(value))
+    sound = sound or (type(value) is float and math.isfinite(value))
+    sound = sound or (type(value) is str and not re.search("[\0\ud800-\udfff]", value))
+    if not sound:
+        msg = f"parameter {path} is {type(value).__name__} {str(value)[:40]!r}; expected plain text, numbers, lists or dicts"
+        raise QueryError(msg)
+    return value
+
+
+def _plain(value: object) -> Any:
+    """Return what a query returned as plain data."""
+    if isinstance(value, Node):
+        return {"labels": sorted(value.labels or []), **value.properties}
+    if isinstance(value, Edge):
+        return {"type": value.relation, **value.properties}
+    if isinstance(value, Path):
+        return {"nodes": [_plain(row) for row in value.nodes()], "edges": [_plain(row) for row in value.edges()]}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _chunks(values: Sequence[str]) -> list[Sequence[str]]:
+    return [values[at : at + CHUNK] for at in range(0, len(values), CHUNK)]
+
+
+def _position(entry_id: str) -> int:
+    return int(entry_id.partition("-")[0])
+
+
+def _last(row: tuple[str, dict[str, str]]) -> int:
+    return int(row[1].get("last", _position(row[0])))
+
+
+def _entry(row: tuple[str, dict[str, str]]) -> Entry:
+    position = _position(row[0])
+    if "event" not in row[1]:
+        msg = f"the log entry at position {position} holds no event; restore the log from an export"
+        raise CorruptedEventPayloadError(msg)
+    return Entry(position=position, event=decode(row[1]["event"], position), last=_last(row))
