@@ -55,6 +55,10 @@ class EventLog(Sequence[Event]):
     def __repr__(self) -> str:
         return f"<EventLog: {len(self)} events>"
 
+    def after(self, position: int) -> Iterator[Event]:
+        """Iterate the events after a log position."""
+        return self._log.iter_events(position)
+
     @overload
     def __getitem__(self, index: int) -> Event: ...
     @overload
@@ -240,6 +244,12 @@ class Reader:
         """Return the best committed objects by the sum of their terms' weights, then newest, then by id."""
         return self._base().search(weights, kinds, where, limit)
 
+    def expand(
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+    ) -> list[Relation]:
+        """Return, for each id, up to `limit` committed relations to the newest neighbours of these kinds."""
+        return self._base().expand(ids, types, kinds, where, limit)
+
 
 class Graph(Reader):
     """The event-sourced graph: the log is the truth, objects and relations are a projection of it.
@@ -294,6 +304,10 @@ class Graph(Reader):
 
     def _pending(self) -> Changes | None:
         return self._draft.changes if self._draft and self._owner == threading.get_ident() else None
+
+    def reader(self) -> Reader:
+        """Return the graph's reading half, for whoever must not write."""
+        return Reader(self._log, self._base())
 
     # keeping log and graph together
 

@@ -137,6 +137,16 @@ class GraphStore(Protocol):
         """
         ...
 
+    def expand(
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+    ) -> list[Relation]:
+        """Return, for each id, up to `limit` relations of these types, in either direction, to neighbours that fit.
+
+        The newest neighbours come first, then by relation id; `kinds` and `where` (as in `search`) tell who fits.
+        The result is ordered by relation id, each relation once.
+        """
+        ...
+
     def shadow(self) -> "GraphStore":
         """Return a new empty store of the same kind, to rebuild into beside the live one."""
         ...
@@ -366,6 +376,23 @@ class InMemoryGraphStore:
         found.sort(key=lambda item: item[2].id)
         found.sort(key=lambda item: item[:2], reverse=True)
         return [hit for _, _, hit in found[:limit]]
+
+    def expand(  # noqa: D102
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+    ) -> list[Relation]:
+        tables = self._tables
+        found: set[str] = set()
+        for start in set(ids):
+            ranked = []
+            for key in tables.touching.get(start, ()):
+                relation = tables.relations[key]
+                row = tables.objects.get(relation.target if relation.source == start else relation.source)
+                if row and relation.type in types and row.type in kinds and matches(json.loads(row.data), where):
+                    ranked.append((row.updated_at, key))
+            ranked.sort(key=lambda item: item[1])
+            ranked.sort(key=lambda item: item[0], reverse=True)
+            found |= {key for _, key in ranked[:limit]}
+        return [_detached(tables.relations[key]) for key in sorted(found)]
 
     def shadow(self) -> "InMemoryGraphStore":  # noqa: D102
         return InMemoryGraphStore()

@@ -489,6 +489,24 @@ class FalkorDBGraphStore:
         )
         return [Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms))) for key, score, terms in rows]
 
+    def expand(  # noqa: D102
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+    ) -> list[Relation]:
+        tests, values = _equalities(where)
+        named = "|".join(f"`{check_relation_type(name)}`" for name in sorted(set(types)))
+        if not named:
+            return []
+        query = (
+            f"MATCH (n:Node {{id: $start}})-[x:{named}]-(node:Node) WHERE node.kind IN $kinds{tests} "
+            "WITH DISTINCT x, node ORDER BY node.updated_at DESC, x.id LIMIT $limit "
+            "RETURN x.id, startNode(x).id, endNode(x).id, type(x), x.data, x.provenance"
+        )
+        found: dict[str, Relation] = {}
+        for start in sorted(set(ids)):  # one query an id, so that no hub takes the others' share
+            rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=limit, **values)
+            found |= {row[0]: _relation(row) for row in rows}
+        return [found[key] for key in sorted(found)]
+
     def cypher(self, query: str, parameters: Mapping[str, Any] | None = None, timeout_ms: int = READ_TIMEOUT_MS) -> Any:
         """Run a read-only query; return its column names and its rows, nodes and edges as plain mappings.
 
