@@ -747,6 +747,8 @@ class _Draft:
     def __init__(self, graph: Graph, head: int) -> None:
         self._graph = graph
         self.head = head
+        # One timestamp a commit, never below its predecessor's, whatever the clock does.
+        self._timestamp = max(to_timestamp(graph.clock.now()), graph._newest)  # noqa: SLF001 - its own graph
         self.events: list[Event] = []
         self.changes = Changes()
         self.brought: set[str] = set()
@@ -763,9 +765,7 @@ class _Draft:
         if brought:
             self._check_new(event.id)
         event = prepare(event)
-        now = to_timestamp(graph.clock.now())
-        newest = self.events[-1].timestamp if self.events else graph._newest  # noqa: SLF001 - its own graph
-        event = replace(event, id=event.id or graph.ids.event(), timestamp=max(now, newest))
+        event = replace(event, id=event.id or graph.ids.event(), timestamp=self._timestamp)
         check = _PRECONDITIONS.get(event.type)
         if check and not checked:
             check(graph, event)

@@ -526,6 +526,12 @@ class FalkorDBGraphStore:
 
     # rebuilding
 
+    def clear(self) -> None:
+        """Drop the graph; what the log holds is projected anew at the next catch-up."""
+        retried(self._server, lambda: self._server.redis.delete(self.key))
+        self._prepared = False
+        self._graph = self._server.db.select_graph(self.key)
+
     def shadow(self) -> "FalkorDBGraphStore":  # noqa: D102
         key = f"cm:{{{self.name}}}:rebuild-{uuid.uuid4().hex[:12]}:graph"
         return FalkorDBGraphStore(self._server, self.name, key=key)

@@ -1,0 +1,1 @@
+"""The incident application on top of the event-sourced graph."""

@@ -1,0 +1,342 @@
+"""Investigation: what a run left in the graph, read back by the run's id."""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from contextmesh.core.graph import Reader
+from contextmesh.core.model import Object
+from contextmesh.core.runtime import Runtime, Step
+from contextmesh.errors import RunNotFoundError
+from contextmesh.investigation.records import record_id
+from contextmesh.investigation.retrieval import Path, describe, reasons, shown
+from contextmesh.investigation.vocabulary import STAGES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SYNTHETIC = "Synthetic data: invented for teaching, no real people, systems or incidents."
+WIDTH = 100
+PATHS_SHOWN = 12  # in a page or text, which name how many there are; the table holds all
+TEXT_SHOWN = 600  # characters of a fact in a page; the tables hold all of it
+
+PAGE = """
+<style>
+.cm-inv { font-size: 13px; line-height: 1.45; max-width: 1100px; overflow-wrap: anywhere;
+  color: var(--jp-content-font-color1, currentColor); }
+.cm-inv h4 { margin: 1em 0 .3em; font-size: 13px; font-weight: 600; }
+.cm-inv .cm-q { font-size: 15px; font-weight: 600; margin: .2em 0 .6em; }
+.cm-inv .cm-a { border-left: 4px solid #0072b2; padding: .5em .9em; margin: 0 0 .6em; white-space: pre-line;
+  background: var(--jp-layout-color2, rgba(127, 127, 127, .1)); }
+.cm-inv .cm-n { border-left: 4px solid #e69f00; padding: .3em .9em; margin: .3em 0; }
+.cm-inv .cm-m { color: var(--jp-content-font-color2, gray); }
+.cm-inv table { border-collapse: collapse; width: 100%; margin: 0; table-layout: auto; }
+.cm-inv th, .cm-inv td { text-align: left; vertical-align: top; padding: .3em .7em .3em 0; white-space: normal;
+  border-bottom: 1px solid var(--jp-border-color2, rgba(127, 127, 127, .35)); min-width: 4em; unicode-bidi: plaintext; }
+.cm-inv th { font-weight: 600; }
+.cm-inv summary { cursor: pointer; font-weight: 600; margin: 1em 0 .3em; }
+</style>
+<div class="cm-inv">
+<div class="cm-q">{{ question }}</div>
+<div class="cm-a">{{ answer }}</div>
+{% if synthetic %}<div class="cm-n">{{ synthetic }}</div>{% endif %}
+{% for title, columns, rows, empty, open in tables %}
+<details{% if open %} open{% endif %}><summary>{{ title }}{% if rows %} ({{ rows | length }}){% endif %}</summary>
+{% if rows %}<table><thead><tr>{% for name in columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<tbody>{% for row in rows %}<tr>{% for cell in row %}<td dir="auto">{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody>
+</table>{% else %}<p class="cm-m">{{ empty }}</p>{% endif %}</details>
+{% endfor %}
+<p class="cm-m">{{ run }} · {{ status }}</p>
+</div>
+"""
+
+
+class Investigation:
+    """One run of the four stages, as it stands in the graph.
+
+    Nothing is handed over from the process that ran it: every property is read from the saved records, so
+    any process that knows the run's id sees the same. The tables are pandas DataFrames.
+    """
+
+    def __init__(self, reader: Reader, run: str, runtime: Callable[[int], Runtime], place: str) -> None:
+        row = reader.get_object(run)
+        if row is None or row.type != "Run":
+            msg = f"no run {run!r} in {place}; ws.table('Run') lists what is there"
+            raise RunNotFoundError(msg)
+        self._reader = reader
+        self._row = row
+        self._make_runtime = runtime
+        self.run_id = run
+
+    def __repr__(self) -> str:
+        return f"<Investigation {self.run_id}: {self.status}>"
+
+    # running
+
+    @cached_property
+    def _runtime(self) -> Runtime:
+        return self._make_runtime(self._row.data["position"])
+
+    def step(self) -> Step | None:
+        """Run the next stage, reading its predecessor's record from the graph; return None if none is pending.
+
+        Raises:
+            HandoffError: the record it should read is gone or unreadable; no task or decision is made.
+        """
+        self._forget()
+        return self._runtime.step(self.run_id)
+
+    def run(self, *, retry: bool = False) -> "Investigation":
+        """Run all stages that are pending, and with `retry` also one that failed; return self."""
+        self._forget()
+        self._runtime.run(self.run_id, retry=retry)
+        return self
+
+    def _forget(self) -> None:
+        self.__dict__.pop("_saved", None)
+
+    # what was saved
+
+    @cached_property
+    def _saved(self) -> "_Saved":
+        return _Saved(self._reader, self.run_id)
+
+    @property
+    def question(self) -> str:
+        """The question as asked."""
+        return str(self._row.data["question"])
+
+    @property
+    def status(self) -> str:
+        """`completed`, or which stage has not run yet."""
+        missing = [stage for stage in STAGES if stage not in self._saved.records]
+        return f"the {missing[0]} has not run yet" if missing else "completed"
+
+    @property
+    def answer(self) -> str:
+        """The decision's text; it never states a cause."""
+        decision = self._saved.decision
+        return str(decision.data["text"]) if decision else f"No answer yet: {self.status}."
+
+    @property
+    def decision(self) -> dict[str, Any] | None:
+        """The saved decision as plain data, or None."""
+        decision = self._saved.decision
+        return {"id": decision.id, **decision.data} if decision else None
+
+    @property
+    def evidence(self) -> "pd.DataFrame":
+        """The facts that were selected, best first: id, kind, label, text, source, reasons."""
+        return _frame(self._saved.evidence, ("id", "kind", "label", "text", "source", "reasons"))
+
+    @property
+    def paths(self) -> "pd.DataFrame":
+        """The paths inside the evidence, short ones first: path (as text), hops, nodes, relations."""
+        return _frame(self._saved.paths, ("path", "hops", "nodes", "relations"))
+
+    @property
+    def tasks(self) -> "pd.DataFrame":
+        """The plan: order, task, status, requires (a relation type), supported_by (relation ids), id."""
+        return _frame(self._saved.tasks, ("order", "task", "status", "requires", "supported_by", "id"))
+
+    @property
+    def gaps(self) -> "pd.DataFrame":
+        """What is missing: gap, stage."""
+        return _frame(self._saved.noted("gaps", "gap"), ("gap", "stage"))
+
+    @property
+    def warnings(self) -> "pd.DataFrame":
+        """What to be careful about: warning, stage."""
+        return _frame(self._saved.noted("warnings", "warning"), ("warning", "stage"))
+
+    @property
+    def stages(self) -> "pd.DataFrame":
+        """The saved records, in order: stage, status, record, position, facts, gaps, warnings."""
+        return _frame(self._saved.stages, ("stage", "status", "record", "position", "facts", "gaps", "warnings"))
+
+    # showing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the investigation as plain data, as `contextmesh ask --json` prints it."""
+        saved = self._saved
+        names = ("id", "kind", "label", "text", "reasons")
+        return {
+            "question": self.question,
+            "answer": self.answer,
+            "evidence": [{name: row[name] for name in names} for row in saved.evidence],
+            "paths": [{"nodes": row["nodes"], "relations": row["relations"]} for row in saved.paths],
+            "tasks": saved.tasks,
+            "gaps": [row["gap"] for row in saved.noted("gaps", "gap")],
+            "warnings": [row["warning"] for row in saved.noted("warnings", "warning")],
+            "decision": self.decision,
+            "run": self.run_id,
+        }
+
+    def to_text(self) -> str:
+        """Return the investigation as plain text, wrapped at 100 characters."""
+        lines = [*_wrapped(self.question, ""), "", *_wrapped(self.answer, "  ")]
+        if self._saved.synthetic:
+            lines += ["", f"  [{SYNTHETIC}]"]
+        for title, columns, rows, empty, _ in self._tables():
+            lines += ["", f"{title} ({len(rows)})" if rows else f"{title}: {empty}"]
+            for row in rows:
+                lines += _listed(row, columns)
+        return "\n".join([*lines, "", f"{self.run_id}, {self.status}"])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.to_text(), "text/html": self.to_html()}
+
+    def to_html(self) -> str:
+        """Return the investigation as an HTML fragment, every fact escaped; it needs no network and no kernel."""
+        import jinja2  # noqa: PLC0415 - a page is seldom what an import is for
+
+        page = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
+        return page.render(
+            question=self.question,
+            answer=self.answer,
+            synthetic=SYNTHETIC if self._saved.synthetic else "",
+            tables=self._tables(),
+            run=self.run_id,
+            status=self.status,
+        ).strip()
+
+    def _tables(self) -> list[tuple[str, Sequence[str], list[list[Any]], str, bool]]:
+        saved = self._saved
+
+        def table(
+            title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], empty: str, *, show: bool
+        ) -> Any:
+            return title, columns, [[_short(row[name]) for name in columns] for row in rows], empty, show
+
+        return [
+            table(
+                "Evidence", saved.evidence, ("label", "text", "reasons", "source", "id"), "nothing matches", show=True
+            ),
+            table(
+                _paths_title(len(saved.paths)), saved.paths[:PATHS_SHOWN], ("path",), "no two are connected", show=True
+            ),
+            table("Tasks", saved.tasks, ("task", "status", "requires"), "not planned yet", show=True),
+            table("Gaps", saved.noted("gaps", "gap"), ("gap", "stage"), "none", show=True),
+            table("Warnings", saved.noted("warnings", "warning"), ("warning", "stage"), "none", show=True),
+        ]
+
+
+class _Saved:
+    """The records of one run, read once."""
+
+    def __init__(self, reader: Reader, run: str) -> None:
+        keys = {stage: record_id(run, stage) for stage in STAGES}
+        rows = reader.get_objects([*keys.values(), f"{run}.decision", *(f"{run}.task-{n}" for n in (1, 2, 3))])
+        self.records = {stage: rows[key] for stage, key in keys.items() if key in rows}
+        self.decision = rows.get(f"{run}.decision")
+        research = self.records.get("researcher")
+        data: Mapping[str, Any] = research.data if research else {}
+        self._seeds = {seed["id"]: seed for seed in data.get("seeds", ())}
+        self._context: list[str] = data.get("context", [])
+        self._relations = reader.get_relations_by_id(data.get("relations", ()))
+        self._facts = reader.get_objects(self._context)
+        self._labels = {key: shown(row) for key, row in self._facts.items()}
+        self.synthetic = any(row.data.get("synthetic") is True for row in self._facts.values())
+        self.tasks = [_task(row) for row in rows.values() if row.type == "Task"]
+        self.paths = [self._path(path) for path in self._path_rows(data)]
+        self.evidence = self._evidence()
+
+    def _path_rows(self, data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the paths as last verified, or as found if they were not verified yet."""
+        verified = self.records.get("verifier")
+        return list(verified.data["paths"] if verified else data.get("paths", ()))
+
+    def _path(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        path = Path(nodes=tuple(row["nodes"]), relations=tuple(row["relations"]))
+        text = describe(path, self._labels, self._relations)
+        return {"path": text, "hops": len(path.relations), "nodes": list(path.nodes), "relations": list(path.relations)}
+
+    def _evidence(self) -> list[dict[str, Any]]:
+        why = reasons(self._context, self._seeds, self._relations, self._labels)
+        return [_fact(self._facts[key], why[key]) for key in self._context if key in self._facts]
+
+    def noted(self, name: str, column: str) -> list[dict[str, Any]]:
+        """Return the stages' gaps or warnings, each once, with the stage that first noted it."""
+        found: dict[str, str] = {}
+        for stage in STAGES if "verifier" not in self.records else ("researcher", "verifier", "planner", "executor"):
+            record = self.records.get(stage)
+            for text in record.data[name] if record else ():
+                found.setdefault(text, stage)
+        return [{column: text, "stage": stage} for text, stage in found.items()]
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """Return one row a saved record."""
+        return [
+            {
+                "stage": stage,
+                "status": row.data["status"],
+                "record": row.id,
+                "position": row.data["position"],
+                "facts": len(row.data["context"]),
+                "gaps": len(row.data["gaps"]),
+                "warnings": len(row.data["warnings"]),
+            }
+            for stage, row in self.records.items()
+        ]
+
+
+def fact_source(row: Object) -> str:
+    """Return where a fact comes from, as a reader wants to know it."""
+    data = row.data
+    file, line, source = data.get("file"), data.get("line"), data.get("source")
+    place = f"{file}:{line}" if file and line else str(file or source or "")
+    if source == "user_note":
+        place = "user note, not verified"
+    return f"{place} (synthetic)" if data.get("synthetic") is True else place
+
+
+def _fact(row: Object, why: str) -> dict[str, Any]:
+    text = row.data.get("text")
+    return {
+        "id": row.id,
+        "kind": row.type,
+        "label": shown(row),
+        "text": text if isinstance(text, str) else "",
+        "source": fact_source(row),
+        "reasons": why,
+    }
+
+
+def _paths_title(total: int) -> str:
+    return f"Paths, {PATHS_SHOWN} of {total} in inv.paths" if total > PATHS_SHOWN else "Paths"
+
+
+def _task(row: Object) -> dict[str, Any]:
+    data = row.data
+    names = ("order", "status", "requires", "supported_by")
+    return {"id": row.id, "task": data["text"], **{name: data[name] for name in names}}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
+
+    return pd.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
+
+
+def _short(value: object) -> object:
+    if isinstance(value, str) and len(value) > TEXT_SHOWN:
+        return f"{value[:TEXT_SHOWN]} … ({len(value):,} characters)"
+    return value
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    lines = []
+    for part in text.splitlines() or [""]:
+        lines += textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=indent) or [""]
+    return lines
+
+
+def _listed(row: Sequence[Any], columns: Sequence[str]) -> list[str]:
+    first, *rest = (str(cell) for cell in row)
+    lines = textwrap.wrap(first, WIDTH, initial_indent="  • ", subsequent_indent="    ")
+    for name, cell in zip(columns[1:], rest, strict=True):
+        if cell and cell != first:
+            lines += textwrap.wrap(f"{name}: {cell}", WIDTH, initial_indent="      ", subsequent_indent="        ")
+    return lines

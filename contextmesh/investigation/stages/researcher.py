@@ -1,0 +1,34 @@
+"""Researcher: retrieves, and saves what it found by id."""
+
+from contextmesh.core.events import Event
+from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.runtime import Behavior, Context, behavior
+from contextmesh.investigation.records import save_record
+from contextmesh.investigation.retrieval import Retrieval, retrieve
+from contextmesh.investigation.vocabulary import Vocabulary
+
+
+def researcher(vocabulary: Vocabulary) -> Behavior:
+    """Return the stage that reacts to a question."""
+
+    def search(event: Event, reader: Reader) -> Retrieval:
+        return retrieve(event.payload["question"], reader, vocabulary)
+
+    @behavior(name="researcher", on=["question.asked"], view={"search": search})
+    def run(event: Event, graph: Graph, ctx: Context) -> None:
+        found: Retrieval = ctx.view.hits
+        save_record(
+            graph,
+            ctx,
+            event.payload["run"],
+            "researcher",
+            question=event.payload["question"],
+            seeds=[seed.to_dict() for seed in found.seeds],
+            context=list(found.context),
+            relations=list(found.relations),
+            paths=[path.to_dict() for path in found.paths],
+            gaps=[] if found.context else ["Nothing in this workspace matches the question."],
+            warnings=list(found.notes),
+        )
+
+    return run

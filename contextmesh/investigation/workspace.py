@@ -1,0 +1,704 @@
+"""Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from tqdm.auto import tqdm
+
+from contextmesh.core.events import Clock, Event, canonical, check_id
+from contextmesh.core.graph import MAX_HOPS, Graph
+from contextmesh.core.model import Object
+from contextmesh.core.runtime import Runtime
+from contextmesh.core.terms import terms
+from contextmesh.errors import AlreadyExistsError, IncompatibleRuntimeState, UsageError
+from contextmesh.investigation import portable
+from contextmesh.investigation.facts import Fact, Link, Reading, Report, digest, inside, relation_id
+from contextmesh.investigation.records import agent_id
+from contextmesh.investigation.result import Investigation, fact_source
+from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
+from contextmesh.investigation.stages.executor import executor
+from contextmesh.investigation.stages.planner import planner
+from contextmesh.investigation.stages.researcher import researcher
+from contextmesh.investigation.stages.verifier import verifier
+from contextmesh.investigation.vocabulary import CURRENT, DEFAULT, EVIDENCE_KINDS, STAGES, Vocabulary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from contextmesh.stores.server import Server
+
+WORKSPACE = "workspace"
+LABEL_LENGTH = 80
+MAX_LABEL = 200
+MAX_TEXT_TERMS = 2000
+MAX_CANDIDATES = 500
+SLOW_S = 1.0  # what takes longer shows its progress
+
+
+def open(  # noqa: A001 - read as contextmesh.open
+    name: str,
+    *,
+    url: str | None = None,
+    data_dir: str | Path | None = None,
+    durability: str = "everysec",
+    create: bool = True,
+    clock: Clock | None = None,
+    vocabulary: Vocabulary = DEFAULT,
+) -> "Workspace":
+    """Open a workspace, and create it if it is new.
+
+    Args:
+        name: up to 63 of a-z, 0-9, `-` and `_`.
+        url: a FalkorDB server; without one an embedded server starts by itself.
+        data_dir: the embedded server's folder; the platform's user data folder by default.
+        durability: `everysec` (a power cut may lose the last second) or `always`.
+        create: whether an unknown name is created or refused.
+        clock: tells the time; pass a frozen one to make a notebook repeatable.
+        vocabulary: the kinds, relations and bounds to use.
+
+    Raises:
+        InvalidNameError: a name outside its pattern.
+        WorkspaceNotFoundError: `create` is False and the server holds no such workspace.
+        MissingServerError: the embedded server is not installed.
+        ServerError: FalkorDB cannot be reached or started.
+    """
+    from contextmesh.stores.falkordb import check_name, unknown_workspace, workspace_names  # noqa: PLC0415
+    from contextmesh.stores.server import open_server  # noqa: PLC0415
+
+    check_name(name)
+    server = open_server(url, data_dir, durability=durability)
+    try:
+        if not create and name not in workspace_names(server):
+            raise unknown_workspace(server, name)
+        return Workspace(server, name, clock=clock, vocabulary=vocabulary)
+    except BaseException:
+        server.close()
+        raise
+
+
+def drop(name: str, *, url: str | None = None, data_dir: str | Path | None = None, missing_ok: bool = False) -> None:
+    """Erase one workspace, by its exact name.
+
+    Raises:
+        WorkspaceNotFoundError: there is none, unless `missing_ok`.
+    """
+    from contextmesh.stores.falkordb import check_name, drop_workspace, workspace_names  # noqa: PLC0415
+    from contextmesh.stores.server import open_server  # noqa: PLC0415
+
+    check_name(name)
+    with open_server(url, data_dir) as server:
+        if not (missing_ok and name not in workspace_names(server)):
+            drop_workspace(server, name)
+
+
+def restore(
+    path: str | Path,
+    name: str,
+    *,
+    url: str | None = None,
+    data_dir: str | Path | None = None,
+    clock: Clock | None = None,
+    vocabulary: Vocabulary = DEFAULT,
+) -> "Workspace":
+    """Make a new workspace from an export and return it, open.
+
+    Raises:
+        AlreadyExistsError: the server holds a workspace of this name.
+        ImportFileError: the file is no export; nothing was written.
+    """
+    from contextmesh.stores.falkordb import FalkorDBEventStore, check_name, drop_workspace  # noqa: PLC0415
+    from contextmesh.stores.server import open_server  # noqa: PLC0415
+
+    check_name(name)
+    batches = portable.read_export(Path(path))
+    server = open_server(url, data_dir)
+    try:
+        log = FalkorDBEventStore(server, name)
+        if log.exists():
+            msg = f"{server.describe()} holds a workspace {name!r} already; choose another name, or drop it first"
+            raise AlreadyExistsError(msg)
+        try:
+            portable.write_log(log, batches)
+            return Workspace(server, name, clock=clock, vocabulary=vocabulary)
+        except BaseException:
+            drop_workspace(server, name)
+            raise
+    except BaseException:
+        server.close()
+        raise
+
+
+class Workspace:
+    """One named graph memory: notes, facts and investigations that outlast any conversation.
+
+    Get one from `contextmesh.open`. It is a context manager; leaving it closes it.
+    """
+
+    def __init__(
+        self,
+        server: "Server",
+        name: str,
+        *,
+        clock: Clock | None = None,
+        vocabulary: Vocabulary = DEFAULT,
+    ) -> None:
+        from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore  # noqa: PLC0415
+
+        self.name = name
+        self.vocabulary = vocabulary
+        self._server = server
+        self._log = FalkorDBEventStore(server, name)
+        self._log.begin()
+        self._store = FalkorDBGraphStore(server, name)
+        try:
+            self.graph = Graph(self._log, self._store, clock=clock)
+        except IncompatibleRuntimeState:
+            self._store.clear()  # the log is the truth: a graph that is ahead of it belongs to another one
+            self.graph = Graph(self._log, self._store, clock=clock)
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"<Workspace {self.name!r} at position {self.graph.position}, {self._server.describe()}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the workspace; the last one to use an embedded server stops it. Closing twice is fine."""
+        self._server.close()
+
+    def _begin(self) -> None:
+        """Create the workspace's own record and its four agents, if it is new."""
+        if self.graph.get_object(WORKSPACE):
+            return
+        try:
+            with self.graph.batch() as graph:
+                graph.add_object("Workspace", {"label": self.name}, id=WORKSPACE)
+                for stage in STAGES:
+                    graph.add_object("Agent", {"label": stage.capitalize()}, id=agent_id(stage))
+        except RuntimeError:
+            if not self.graph.get_object(WORKSPACE):  # else another process has just done the same
+                raise
+
+    # writing
+
+    def session(self, label: str) -> "Session":
+        """Return the session of this label; it is saved with its first note or question."""
+        return Session(self, label)
+
+    def revise(self, memory_id: str, text: str, *, author: str | None = None) -> Object:
+        """Change a note's text; the previous text is kept as Evidence with its revision number.
+
+        Raises:
+            NotFoundError: no memory of this id.
+            UsageError: an empty text.
+        """
+        _check_text(text, "note")
+        old = needed(self.graph.get_object(memory_id), memory_id, self._place())
+        if old.type != "Memory":
+            msg = f"{memory_id!r} is a {old.type}; only a Memory can be revised"
+            raise UsageError(msg)
+        if old.data["text"] == text:
+            return old
+        number = int(old.data["revision"])
+        earlier = {
+            "label": f"Revision {number} of: {shown(old)}",
+            "text": old.data["text"],
+            "evidence_type": "revision",
+            "revision": number,
+            "memory": old.id,
+            "superseded": True,
+            "source": old.data["source"],
+        }
+        updates = {"text": text, "label": _label(text), "revision": number + 1}
+        with self.graph.batch() as graph:
+            key = graph.add_object("Evidence", earlier, id=f"{old.id}.revision-{number}", actor=author or "user").id
+            graph.add_relation(key, old.id, "RELATES_TO", id=relation_id(key, "RELATES_TO", old.id))
+            graph.patch_object(
+                old.id,
+                updates,
+                actor=author or "user",
+                rationale=f"revision {number + 1}",
+                evidence=[key],
+                expected_version=old.version,
+            )
+            self._mention(old.id, text)
+        return needed(self.graph.get_object(memory_id), memory_id, self._place())
+
+    def _mention(self, memory_id: str, text: str) -> None:
+        """Bring a memory's MENTIONS in step with the entities that its text names."""
+        named = {relation_id(memory_id, "MENTIONS", key): key for key in self._named_in(text)}
+        present = {row.id for row in self.graph.relations(source=memory_id, type="MENTIONS")}
+        for key in sorted(present - named.keys()):
+            self.graph.remove_relation(key)
+        for key in sorted(named.keys() - present):
+            self.graph.add_relation(memory_id, named[key], "MENTIONS", id=key)
+
+    def _named_in(self, text: str) -> list[str]:
+        words = list(terms(text))[:MAX_TEXT_TERMS]
+        _, counts = self.graph.count_terms(words, ["Entity"]) if words else (0, {})
+        hits = self.graph.search(dict.fromkeys(counts, 1.0), ["Entity"], CURRENT, MAX_CANDIDATES) if counts else []
+        rows = self.graph.get_objects([hit.id for hit in hits])
+        return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
+
+    def ingest(self, readings: Iterable[Reading]) -> Report:
+        """Bring the workspace in step with what importers read; each reading is one batch.
+
+        A fact that its source no longer holds becomes `withdrawn`. Ingesting the same again changes nothing.
+        """
+        report = Report()
+        held = [row.id for kind in ("Entity", "Evidence") for row in self.graph.objects(kind)]
+        for reading in tqdm(list(readings), desc="importing", unit="file", delay=SLOW_S, leave=False):
+            with self.graph.batch():
+                self._ingest(reading, inside(reading.source, held), report)
+            report.skipped += reading.skipped
+        return report
+
+    def _ingest(self, reading: Reading, before: Sequence[str], report: Report) -> None:
+        facts = {fact.id: fact for fact in reading.facts}
+        present = self.graph.get_objects({*facts, *before})
+        added = []
+        for key, fact in facts.items():
+            if key not in present:
+                self.graph.add_object(self.vocabulary.check_kind(fact.kind), fact.data, id=key, actor="importer")
+                report.added += 1
+                added.append(fact)
+            elif present[key].data == canonical(fact.data):
+                report.unchanged += 1
+            else:
+                self.graph.patch_object(key, fact.data, op="replace", actor="importer", rationale="its source changed")
+                report.changed += 1
+        for key in sorted(set(before) - facts.keys()):
+            if key in present and not present[key].data.get("withdrawn"):
+                why = "it vanished from its source"
+                self.graph.patch_object(key, {"withdrawn": True}, actor="importer", rationale=why)
+                report.changed += 1
+                report.withdrawn += 1
+        self._link(reading.links)
+        self._mention_in_memories(added)
+
+    def _link(self, links: Iterable[Link]) -> None:
+        wanted = {relation_id(link.source, link.type, link.target): link for link in links}
+        present = self.graph.get_relations_by_id(wanted.keys())
+        for key, link in wanted.items():
+            if key not in present:
+                type_ = self.vocabulary.check_relation(link.type)
+                self.graph.add_relation(link.source, link.target, type_, link.data, id=key, actor="importer")
+
+    def _mention_in_memories(self, facts: Iterable[Fact]) -> None:
+        """Link earlier notes to entities that came later."""
+        total, _ = self.graph.count_terms([], ["Memory"])
+        for fact in facts if total else ():
+            row = Object(id=fact.id, type=fact.kind, data=fact.data)
+            names = [name for name in _names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
+            words = {term: 1.0 for name in names for term in terms(name)}
+            hits = self.graph.search(words, ["Memory"], CURRENT, MAX_CANDIDATES) if words else []
+            for key, memory in self.graph.get_objects([hit.id for hit in hits]).items():
+                link = relation_id(key, "MENTIONS", fact.id)
+                if any(_names(name, memory.data["text"]) for name in names) and not self.graph.get_relation(link):
+                    self.graph.add_relation(key, fact.id, "MENTIONS", id=link, actor="importer")
+
+    @property
+    def load(self) -> "Loader":
+        """Read real files: `ws.load.postmortems(paths)`."""
+        return Loader(self)
+
+    # reading
+
+    def _place(self) -> str:
+        return f"workspace {self.name!r} at position {self.graph.position}"
+
+    def search(self, text: str, *, limit: int = 20) -> "pd.DataFrame":
+        """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms."""
+        _check_limit(limit)
+        weights, words, _ = weigh(text, self.graph, self.vocabulary)
+        hits = self.graph.search(weights, EVIDENCE_KINDS, CURRENT, limit) if weights else []
+        rows = self.graph.get_objects([hit.id for hit in hits])
+        found = [
+            (*_listed(rows[hit.id]), hit.score, [words[term] for term in words if term in hit.terms])
+            for hit in hits
+            if hit.id in rows
+        ]
+        return _frame(found, ("id", "kind", "label", "text", "source", "score", "terms"))
+
+    def paths(self, source: str, target: str, *, hops: int = 3, limit: int = 20) -> "pd.DataFrame":
+        """Return how two facts are connected, shortest first: path (as text), hops, nodes, relations.
+
+        Only semantic relations are walked, in either direction, and only through notes, evidence and entities.
+        A path shows that two things are connected, not that one caused the other.
+
+        Raises:
+            NotFoundError: there is no such object.
+            UsageError: hops outside 1 to 10, or a limit below 1.
+        """
+        _check_hops(hops, 1)
+        _check_limit(limit)
+        for key in (source, target):
+            needed(self.graph.get_object(key), key, self._place())
+        found = paths_between(source, target, self.graph, self.vocabulary, hops=hops, limit=limit)
+        objects = self.graph.get_objects({key for path in found for key in path.nodes})
+        labels = {key: shown(row) for key, row in objects.items()}
+        relations = self.graph.get_relations_by_id({key for path in found for key in path.relations})
+        rows = [
+            (describe(path, labels, relations), len(path.relations), list(path.nodes), list(path.relations))
+            for path in found
+        ]
+        return _frame(rows, ("path", "hops", "nodes", "relations"))
+
+    def neighborhood(self, object_id: str, *, hops: int = 1, limit: int = 100) -> "pd.DataFrame":
+        """Return what lies within some hops of an object, nearest first: id, kind, label, text, source, hops.
+
+        Every relation is walked, sessions and runs included.
+
+        Raises:
+            NotFoundError: there is no such object.
+            UsageError: hops outside 0 to 10, or a limit below 1.
+        """
+        _check_hops(hops, 0)
+        _check_limit(limit)
+        needed(self.graph.get_object(object_id), object_id, self._place())
+        distance = {object_id: 0}
+        frontier = {object_id}
+        kinds = self.vocabulary.kinds
+        for hop in range(1, hops + 1):
+            rows = self.graph.expand(frontier, tuple(self.vocabulary.relations), kinds, {}, limit)
+            frontier = {end for row in rows for end in (row.source, row.target)} - distance.keys()
+            distance |= dict.fromkeys(sorted(frontier)[: max(0, limit - len(distance))], hop)
+            if not frontier or len(distance) >= limit:
+                break
+        objects = self.graph.get_objects(distance.keys())
+        found = [(*_listed(objects[key]), hop) for key, hop in distance.items() if key in objects]
+        return _frame(found, ("id", "kind", "label", "text", "source", "hops"))
+
+    def table(self, kind: str) -> "pd.DataFrame":
+        """Return every object of a kind, ordered by id: id, label, version, then its data's fields by name."""
+        rows = self.graph.objects(self.vocabulary.check_kind(kind))
+        fields = sorted({name for row in rows for name in row.data} - {"id", "label", "version"})
+        found = [(row.id, shown(row), row.version, *(row.data.get(name) for name in fields)) for row in rows]
+        return _frame(found, ("id", "label", "version", *fields))
+
+    def cypher(
+        self, query: str, parameters: Mapping[str, Any] | None = None, *, timeout_ms: int = 60_000
+    ) -> "pd.DataFrame":
+        """Run a read-only Cypher query and return its rows, one column for each returned name.
+
+        Args:
+            query: Cypher; a write is refused by the server.
+            parameters: plain values for `$name`; pass facts here, never inside the query's text.
+            timeout_ms: give up after this long.
+
+        Raises:
+            QueryError: FalkorDB refused the query, or gave up on it.
+        """
+        columns, rows = self._store.cypher(query, parameters, timeout_ms)
+        return _frame(rows, columns)
+
+    def history(self, object_id: str) -> "pd.DataFrame":
+        """Return what happened to an object, oldest first: position, time, event, actor, version, text, rationale.
+
+        Raises:
+            NotFoundError: the log never mentions this object.
+        """
+        rows = [
+            _happened(position, event, object_id)
+            for position, event in enumerate(self.graph.events, 1)
+            if not event.type.startswith("relation.")
+            and object_id in (event.payload.get("id"), event.payload.get("target"), _patched(event))
+        ]
+        if not rows:
+            needed(None, object_id, self._place())
+        frame = _frame(rows, ("position", "time", "event", "actor", "version", "text", "rationale"))
+        return frame.astype({"version": "Int64"})
+
+    def log(self, *, after: int = 0, limit: int = 100) -> "pd.DataFrame":
+        """Return events after a position, oldest first: position, time, type, actor, about, frame, id."""
+        _check_limit(limit)
+        if after < 0:
+            msg = f"after is {after}; expected a log position from 0"
+            raise UsageError(msg)
+        events = self.graph.events[after : after + limit]
+        rows = [
+            (position, event.timestamp, event.type, event.actor, about(event), event.frame_id, event.id)
+            for position, event in enumerate(events, after + 1)
+        ]
+        return _frame(rows, ("position", "time", "type", "actor", "about", "frame", "id"))
+
+    # runs
+
+    def investigation(self, run_id: str) -> Investigation:
+        """Return a run as it stands in the graph, complete or not.
+
+        Raises:
+            RunNotFoundError: there is no run of this id.
+        """
+        return Investigation(self.graph, run_id, self._runtime, f"workspace {self.name!r}")
+
+    def resume(self, run_id: str) -> Investigation:
+        """Run what an interrupted run has left to do, a failed stage included, and return it.
+
+        Raises:
+            RunNotFoundError: there is no run of this id.
+            HandoffError: a record that a stage should read is gone or unreadable.
+        """
+        return self.investigation(run_id).run(retry=True)
+
+    def _runtime(self, after: int) -> Runtime:
+        stages = [researcher(self.vocabulary), planner, executor, verifier(self.vocabulary)]
+        return Runtime(self.graph, stages, after=after)
+
+    # keeping
+
+    def export(self, path: str | Path) -> int:
+        """Write the whole log as JSON lines and return the number of events; the file appears complete or not at all.
+
+        Raises:
+            UsageError: the folder does not exist.
+        """
+        return portable.write_export(self._log, self.name, Path(path))
+
+    def rebuild(self) -> int:
+        """Replay the log into a fresh graph, swap it in, and return the position that it stands at."""
+        with tqdm(desc="rebuilding", unit="event", delay=SLOW_S, leave=False) as bar:
+
+            def progress(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            return self.graph.rebuild(progress)
+
+    def doctor(self) -> dict[str, Any]:
+        """Check server, log and graph, remove what an interrupted rebuild left behind, and report.
+
+        Returns:
+            server, versions, durability, log_position, graph_position, healthy, problems, removed.
+        """
+        from contextmesh.stores.falkordb import leftovers, remove_leftover  # noqa: PLC0415
+
+        removed = leftovers(self._server, self.name)
+        for key in removed:
+            remove_leftover(self._server, key)
+        log_position, graph_position = self._log.tip(), self._store.head()
+        problems = self._server.health()
+        if log_position != graph_position:
+            problems.append(f"the graph stands at {graph_position}, the log at {log_position}; run rebuild")
+        return {
+            "server": self._server.describe(),
+            "versions": self._server.versions(),
+            "durability": self._server.durability,
+            "log_position": log_position,
+            "graph_position": graph_position,
+            "healthy": not problems,
+            "problems": problems,
+            "removed": removed,
+        }
+
+
+class Session:
+    """A sitting in which notes are taken and questions asked. The same label is the same session."""
+
+    def __init__(self, workspace: Workspace, label: str) -> None:
+        self._workspace = workspace
+        self.label = " ".join(label.split())
+        if not self.label or len(self.label) > MAX_LABEL:
+            msg = (
+                f"a session's label has {len(self.label)} characters; expected 1 to {MAX_LABEL}, such as 'Monday night'"
+            )
+            raise UsageError(msg)
+        self.id = f"session.{digest(self.label)}"
+
+    def __repr__(self) -> str:
+        return f"<Session {self.label!r} in {self._workspace.name!r}>"
+
+    def _ensure(self, graph: Graph) -> None:
+        if graph.get_object(self.id) is None:
+            graph.add_object("Session", {"label": self.label}, id=self.id, actor="user")
+
+    def note(
+        self,
+        text: str,
+        *,
+        id: str | None = None,
+        at: str | datetime | None = None,
+        author: str | None = None,  # noqa: A002
+    ) -> Object:
+        """Save a note as a Memory and return it; the same text in the same session is the same Memory.
+
+        Args:
+            text: what to remember. It is data: nothing in it is executed or trusted.
+            id: your own id; by default it follows from session and text.
+            at: when it was observed, with its time zone: a datetime, or ISO 8601 such as `2026-03-02T14:05+01:00`.
+            author: who says so.
+
+        Raises:
+            UsageError: an empty text, or a time without a zone.
+            AlreadyExistsError: the id belongs to something else.
+        """
+        _check_text(text, "note")
+        key = check_id(id) if id is not None else f"memory.{digest(self.id, text)}"
+        workspace = self._workspace
+        data = {
+            "label": _label(text),
+            "text": text,
+            "source": "user_note",
+            "trusted": False,
+            "revision": 1,
+            "session": self.id,
+            "author": author,
+            "occurred_at": _moment(at),
+        }
+        present = workspace.graph.get_object(key)
+        if present:
+            return self._same(present, text)
+        with workspace.graph.batch() as graph:
+            self._ensure(graph)
+            graph.add_object("Memory", data, id=key, actor=author or "user")
+            graph.add_relation(self.id, key, "HAS_MEMORY", id=relation_id(self.id, "HAS_MEMORY", key))
+            workspace._mention(key, text)  # noqa: SLF001 - the same module's
+        return needed(workspace.graph.get_object(key), key, f"workspace {workspace.name!r}")
+
+    def _same(self, present: Object, text: str) -> Object:
+        """Return the note that is there already, or say that its id means something else."""
+        if present.type != "Memory" or present.data.get("session") != self.id:
+            msg = f"the id {present.id!r} belongs to a {present.type} of another session; choose another id"
+            raise AlreadyExistsError(msg)
+        by_digest = present.id == f"memory.{digest(self.id, text)}"
+        if not by_digest and present.data["text"] != text:
+            msg = f"the note {present.id!r} reads differently; change it with ws.revise({present.id!r}, ...)"
+            raise AlreadyExistsError(msg)
+        return present
+
+    def investigate(self, question: str, *, run: bool = True) -> Investigation:
+        """Ask a question and let the four stages answer it from the graph.
+
+        Args:
+            question: at most 2,000 characters.
+            run: whether to run the stages now; with False, `step()` runs them one at a time.
+
+        Raises:
+            UsageError: an empty or overlong question.
+        """
+        workspace = self._workspace
+        check_question(question, workspace.vocabulary)
+        graph = workspace.graph
+        key = graph.ids.object("Run")
+        with graph.batch():
+            self._ensure(graph)
+            data = {"label": question[:LABEL_LENGTH], "question": question, "session": self.id}
+            graph.add_object("Run", {**data, "position": graph.position}, id=key, actor="user", frame_id=key)
+            asked = {"run": key, "session": self.id, "question": question}
+            graph.emit(Event(type="question.asked", payload=asked, actor="user", frame_id=key))
+        found = workspace.investigation(key)
+        return found.run() if run else found
+
+
+class Loader:
+    """Read real files into a workspace: one method a format. Loading the same files again changes nothing."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def postmortems(self, paths: str | Path | Iterable[str | Path]) -> Report:
+        """Read Markdown postmortems: files, or folders of them.
+
+        Returns:
+            How many facts were added, changed and unchanged, and what was skipped, by file and line.
+
+        Raises:
+            ImportFileError: a file cannot be read at all; nothing was written.
+        """
+        from contextmesh.importers.postmortems import read_postmortems  # noqa: PLC0415 - an upward convenience
+
+        several = [paths] if isinstance(paths, (str, Path)) else list(paths)
+        return self._workspace.ingest(read_postmortems(several))
+
+
+def about(event: Event) -> str:
+    """Return in a few words what an event is about."""
+    payload = event.payload
+    if "relation" in payload:
+        row = payload["relation"]
+        return f"{row['source']} -{row['type']}-> {row['target']}"
+    named = (
+        payload.get("id") or payload.get("target") or _patched(event) or payload.get("trigger") or payload.get("run")
+    )
+    return str(named or "")
+
+
+def _patched(event: Event) -> str | None:
+    patch = event.payload.get("patch")
+    return patch.get("target") if isinstance(patch, Mapping) else None
+
+
+def _happened(position: int, event: Event, object_id: str) -> tuple[Any, ...]:
+    payload = event.payload
+    row = payload.get("object") or {}
+    patch = payload.get("patch") or {}
+    text = row.get("data", {}).get("text") if row.get("id") == object_id else None
+    why = patch.get("rationale") or payload.get("reason")
+    return position, event.timestamp, event.type, event.actor, row.get("version"), text or "", why or ""
+
+
+def _names_of(row: Object) -> list[str]:
+    aliases = row.data.get("aliases")
+    names = [row.data.get("label"), *(aliases if isinstance(aliases, list) else [])]
+    return [name for name in names if isinstance(name, str) and len(name.strip()) > 1]
+
+
+def _names(name: str, text: str) -> bool:
+    """Whether a text names something: as whole words, in any case, however it is spaced."""
+    words = r"\s+".join(re.escape(word) for word in name.casefold().split())
+    return re.search(rf"(?<!\w){words}(?!\w)", text.casefold()) is not None
+
+
+def _moment(at: str | datetime | None) -> str | None:
+    if at is None:
+        return None
+    try:
+        moment = at if isinstance(at, datetime) else datetime.fromisoformat(at)
+    except ValueError:
+        msg = f"the time {at!r} cannot be read; expected ISO 8601 with a zone, such as '2026-03-02T14:05+01:00'"
+        raise UsageError(msg) from None
+    if moment.tzinfo is None:
+        msg = f"the time {at!s} names no zone; expected one, such as '2026-03-02T14:05+01:00'"
+        raise UsageError(msg)
+    return moment.isoformat()
+
+
+def _label(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LABEL_LENGTH else f"{line[:LABEL_LENGTH].rsplit(' ', 1)[0]} …"
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        msg = f"the {what}'s text is {text!r}; expected some words"
+        raise UsageError(msg)
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        msg = f"limit is {limit}; expected 1 or more"
+        raise UsageError(msg)
+
+
+def _check_hops(hops: int, least: int) -> None:
+    if not least <= hops <= MAX_HOPS:
+        msg = f"hops is {hops}; expected {least} to {MAX_HOPS}"
+        raise UsageError(msg)
+
+
+def _listed(row: Object) -> tuple[str, str, str, str, str]:
+    text = row.data.get("text")
+    return row.id, row.type, shown(row), text if isinstance(text, str) else "", fact_source(row)
+
+
+def _frame(rows: Collection[Sequence[Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
+
+    return pd.DataFrame([list(row) for row in rows], columns=list(columns))
