@@ -96,7 +96,7 @@ def canonical(value: Any, path: str = "payload", depth: int = 0) -> Any:
         NonSerializableEventError: for NaN, infinity, bytes, lone surrogates and other objects; it names the path.
     """
     if depth > MAX_DEPTH:
-        msg = f"{path.split('.')[0]} nests deeper than {MAX_DEPTH} levels at {path[:80]}; flatten it"
+        msg = f"{path.partition('.')[0]} nests deeper than {MAX_DEPTH} levels at {path[:80]}; flatten it"
         raise NonSerializableEventError(msg)
     if value is None or isinstance(value, bool):
         return value
@@ -370,7 +370,9 @@ def to_microseconds(timestamp: str) -> int:
 class Reserve(Protocol):
     """Reserve `n` numbers of a counter and return the first."""
 
-    def __call__(self, counter: str, n: int) -> int: ...
+    def __call__(self, counter: str, n: int) -> int:
+        """Reserve and return."""
+        ...
 
 
 class IDGen:
@@ -408,7 +410,7 @@ class IDGen:
         """Mint a patch id."""
         return f"patch_{self._branch}{self._next('patch'):03d}"
 
-    def object(self, type: str) -> str:  # noqa: A002 - the field's word
+    def object(self, type: str) -> str:
         """Mint an object id."""
         return f"{type}#{self._branch}{self._reserve(type, 1)}"
 

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 from contextmesh.core import projection
 from contextmesh.core.events import (
-    RESERVED_FIELDS,
     Clock,
     Event,
     IDGen,
@@ -28,7 +27,6 @@ from contextmesh.errors import (
     ConcurrentWriterError,
     ContextMeshError,
     DuplicateEventError,
-    EventNotFoundError,
     InvalidEventError,
     InvalidPatchLifecycleState,
     InvalidPatchOperation,
@@ -145,7 +143,7 @@ class Reader:
             found[key] = found[key].settled(*pending.verdicts[key])
         return found | known
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the objects of a type that fulfil `where`, ordered by id.
 
         Args:
@@ -169,7 +167,7 @@ class Reader:
         self,
         source: str | Collection[str] | None = None,
         target: str | Collection[str] | None = None,
-        type: str | Collection[str] | None = None,  # noqa: A002 - the field's word
+        type: str | Collection[str] | None = None,
     ) -> list[Relation]:
         """Return the relations that fit, ordered by id; each argument takes one value, several, or None for any."""
         sources, targets, types = _several(source), _several(target), _several(type)
@@ -190,7 +188,7 @@ class Reader:
     def get_relations(
         self,
         object_id: str | Collection[str],
-        type: str | Collection[str] | None = None,  # noqa: A002 - the field's word
+        type: str | Collection[str] | None = None,
         direction: str = "both",
     ) -> list[Relation]:
         """Return the relations that touch an object, ordered by id.
@@ -214,7 +212,7 @@ class Reader:
         self,
         object_id: str,
         depth: int = 1,
-        type: str | Collection[str] | None = None,  # noqa: A002 - the field's word
+        type: str | Collection[str] | None = None,
     ) -> tuple[list[Object], list[Relation]]:
         """Return the objects within `depth` hops (0 to 10), the start included, and the relations among them.
 
@@ -427,10 +425,10 @@ class Graph(Reader):
 
     def add_object(
         self,
-        type: str,  # noqa: A002 - the field's word
+        type: str,
         data: Mapping[str, Any] | None = None,
         *,
-        id: str | None = None,  # noqa: A002 - the field's word
+        id: str | None = None,
         actor: str = "system",
         caused_by: str | None = None,
         frame_id: str | None = None,
@@ -476,10 +474,10 @@ class Graph(Reader):
         self,
         source: str,
         target: str,
-        type: str,  # noqa: A002 - the field's word
+        type: str,
         data: Mapping[str, Any] | None = None,
         *,
-        id: str | None = None,  # noqa: A002 - the field's word
+        id: str | None = None,
         actor: str = "system",
         caused_by: str | None = None,
         frame_id: str | None = None,
@@ -610,8 +608,8 @@ class Graph(Reader):
         updates: Mapping[str, Any],
         *,
         op: str = "update",
-        type: str | None = None,  # noqa: A002 - the field's word
-        id: str | None = None,  # noqa: A002 - the field's word
+        type: str | None = None,
+        id: str | None = None,
         actor: str = "system",
         caused_by: str | None = None,
         frame_id: str | None = None,

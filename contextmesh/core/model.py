@@ -115,12 +115,12 @@ class View:
     hits: Any = None
     paths: Any = None
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the view's objects by id; `where` means what `Graph.objects` means by it."""
         found = (row for row in self.object_rows if type in (None, row.type) and matches(row.data, where))
         return [copy.deepcopy(row) for row in found]
 
-    def relations(self, type: str | None = None) -> list[Relation]:  # noqa: A002 - the field's word
+    def relations(self, type: str | None = None) -> list[Relation]:
         """Return the view's relations by id."""
         return [copy.deepcopy(row) for row in self.relation_rows if type in (None, row.type)]
 

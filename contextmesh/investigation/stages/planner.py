@@ -36,7 +36,8 @@ def _check(rows: Sequence[Relation], facts: Facts) -> str:
     changes = [row for row in rows if facts[row.source].data.get("entity_type") == "change"]
     systems = _names([row.target for row in changes or rows], facts)
     if changes:
-        return f"Check {_names([row.source for row in changes], facts)} as a candidate: what changed in {systems}, and when"
+        candidates = _names([row.source for row in changes], facts)
+        return f"Check {candidates} as a candidate: what changed in {systems}, and when"
     return f"Find out what changed in {systems} before {_names([row.source for row in rows], facts)}"
 
 

@@ -104,7 +104,7 @@ def _load(event: Event, reader: Reader, vocabulary: Vocabulary) -> Check:
         broken=[
             *(f"The evidence {key!r} has gone since." for key in decision.data["evidence"] if key not in evidence),
             *(
-                f"The path {' – '.join(path['nodes'])} no longer holds."
+                f"The path {' - '.join(path['nodes'])} no longer holds."
                 for path in research.data["paths"]
                 if path not in sound
             ),
@@ -181,4 +181,5 @@ def _describe(subject: str, attribute: str, values: Mapping[str, Sequence[Claim]
         f"(says {', '.join(sorted({claim.source for claim in claims}))})"
         for _, claims in sorted(values.items())
     ]
-    return f"Competing values for {attribute.replace('_', ' ')} of {name}: {' against '.join(sides)}. Find out which holds."
+    slot = attribute.replace("_", " ")
+    return f"Competing values for {slot} of {name}: {' against '.join(sides)}. Find out which holds."

@@ -1,0 +1,249 @@
+"""The command line: thin over Workspace. `contextmesh --help` lists the commands."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+import contextmesh as cm
+from contextmesh import demo as acme
+from contextmesh.errors import ContextMeshError, InvalidNameError, UsageError
+from contextmesh.investigation.result import visible
+from contextmesh.investigation.workspace import Workspace
+
+DONE, FAILED, WRONG = 0, 1, 2
+INTERRUPTED = 130
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "01_quickstart.ipynb"
+FORMATS = ("postmortems",)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+limit = click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="How many at most.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--url", help="A FalkorDB server, such as falkor://localhost:6379. [env: CONTEXTMESH_URL]")
+@click.option("--data-dir", help="The embedded server's folder. [env: CONTEXTMESH_DATA_DIR]")
+@click.version_option(cm.__version__)
+@click.pass_context
+def cli(context: click.Context, url: str | None, data_dir: str | None) -> None:
+    """Investigate incidents with a shared, durable graph memory in FalkorDB."""
+    context.obj = {"url": url, "data_dir": data_dir}
+
+
+def _open(context: click.Context, name: str, *, create: bool = False) -> Workspace:
+    return cm.open(name, **context.obj, create=create)
+
+
+@cli.command()
+@click.argument("workspace", default="acmeshop")
+@click.pass_context
+def demo(context: click.Context, workspace: str) -> None:
+    """Run the synthetic AcmeShop investigation: a note on Monday, a question on Tuesday."""
+    label, text = acme.monday()
+    with _open(context, workspace, create=True) as ws:
+        acme.acmeshop(ws)
+        ws.session(label).note(text)
+        click.echo(f"{acme.notice()}\n")
+        click.echo(f"{label}: saved the note '{text}' in workspace '{workspace}', and closed it.\n")
+    label, question = acme.tuesday()
+    with _open(context, workspace) as ws:
+        click.echo(f"{label}: opened it again, and asked:\n")
+        click.echo(ws.session(label).investigate(question).to_text())
+    click.echo(
+        "\nNext: `make lab` opens the same investigation as a notebook (notebooks/01_quickstart.ipynb).\n"
+        f'      `contextmesh ask {workspace} "your question"` asks another; from a checkout, .venv/bin/contextmesh.',
+    )
+
+
+@cli.command()
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> None:
+    """Open JupyterLab on the quickstart notebook; further ARGUMENTS go to JupyterLab."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        msg = "JupyterLab is not installed; install it with: pip install 'contextmesh[lab]'"
+        raise click.ClickException(msg)
+    start = NOTEBOOK if NOTEBOOK.is_file() else Path.cwd()
+    status = subprocess.call([sys.executable, "-m", "jupyterlab", str(start), *arguments])
+    if status:
+        msg = f"JupyterLab ended with status {status}"
+        raise click.ClickException(msg)
+
+
+@cli.command()
+@click.argument("workspace")
+@click.argument("text")
+@click.option("--session", default="command line", show_default=True, help="The session it belongs to.")
+@click.option("--at", help="When it was observed, ISO 8601 with a zone.")
+@click.option("--author", help="Who says so.")
+@click.option("--id", "note_id", help="Your own id; by default it follows from session and text.")
+@as_json
+@click.pass_context
+def note(  # noqa: PLR0917 - one parameter an option, which click passes by name
+    context: click.Context,
+    workspace: str,
+    text: str,
+    session: str,
+    at: str | None,
+    author: str | None,
+    note_id: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Save TEXT as a note (`-` reads standard input); the same text in the same session is saved once."""
+    words = sys.stdin.read() if text == "-" else text
+    with _open(context, workspace, create=True) as ws:
+        saved = ws.session(session).note(words, id=note_id, at=at, author=author)
+    _print({"id": saved.id, "session": session, **saved.data} if as_json else f"saved {saved.id}")
+
+
+@cli.command()
+@click.argument("workspace")
+@click.argument("question")
+@click.option("--session", default="command line", show_default=True, help="The session that asks.")
+@as_json
+@click.pass_context
+def ask(context: click.Context, workspace: str, question: str, session: str, as_json: bool) -> None:  # noqa: FBT001
+    """Investigate QUESTION and print answer, evidence, paths, gaps and warnings."""
+    with _open(context, workspace) as ws:
+        found = ws.session(session).investigate(question)
+        _print(found.to_dict() if as_json else found.to_text())
+
+
+@cli.command("import")
+@click.argument("format", type=click.Choice(FORMATS))
+@click.argument("workspace")
+@click.argument("files", nargs=-1, required=True)
+@as_json
+@click.pass_context
+def import_(context: click.Context, format: str, workspace: str, files: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
+    """Read FILES (or folders of them) into a workspace; importing the same again changes nothing."""
+    with _open(context, workspace, create=True) as ws:
+        report = getattr(ws.load, format)(files)
+    _print(report.to_dict() if as_json else visible(str(report)))
+
+
+@cli.command()
+@click.argument("workspace")
+@click.argument("text")
+@limit
+@as_json
+@click.pass_context
+def search(context: click.Context, workspace: str, text: str, limit: int, as_json: bool) -> None:  # noqa: FBT001
+    """Find the notes and facts whose words match TEXT, best first."""
+    with _open(context, workspace) as ws:
+        rows = ws.search(text, limit=limit).to_dict("records")
+    if as_json:
+        _print({"text": text, "hits": rows})
+        return
+    for row in rows:
+        _print(visible(f"{row['score']:6.2f}  {row['id']}  {row['label']}  [{', '.join(row['terms'])}]"))
+    if not rows:
+        _print("nothing matches")
+
+
+@cli.command()
+@click.argument("workspace")
+@click.option("--after", default=0, show_default=True, type=click.IntRange(min=0), help="Start after this position.")
+@limit
+@as_json
+@click.pass_context
+def log(context: click.Context, workspace: str, after: int, limit: int, as_json: bool) -> None:  # noqa: FBT001
+    """Print the events of the log, oldest first."""
+    with _open(context, workspace) as ws:
+        rows = ws.log(after=after, limit=limit).to_dict("records")
+    if as_json:
+        _print({"after": after, "events": rows})
+        return
+    for row in rows:
+        _print(visible(f"{row['position']:6d}  {row['time']}  {row['type']:18}  {row['actor']:10}  {row['about']}"))
+
+
+@cli.command()
+@click.argument("workspace")
+@as_json
+@click.pass_context
+def rebuild(context: click.Context, workspace: str, as_json: bool) -> None:  # noqa: FBT001
+    """Replay the log into a fresh graph and swap it in."""
+    with _open(context, workspace) as ws:
+        position = ws.rebuild()
+    _print({"position": position} if as_json else f"rebuilt the graph up to position {position}")
+
+
+@cli.command()
+@click.argument("workspace")
+@click.argument("file", type=click.Path(dir_okay=False))
+@as_json
+@click.pass_context
+def export(context: click.Context, workspace: str, file: str, as_json: bool) -> None:  # noqa: FBT001
+    """Write a workspace's log to FILE as JSON lines."""
+    with _open(context, workspace) as ws:
+        count = ws.export(file)
+    _print({"events": count, "file": file} if as_json else f"exported {count} events to {file}")
+
+
+@cli.command()
+@click.argument("workspace")
+@click.argument("file", type=click.Path(dir_okay=False))
+@as_json
+@click.pass_context
+def restore(context: click.Context, workspace: str, file: str, as_json: bool) -> None:  # noqa: FBT001
+    """Make a new workspace from an exported FILE."""
+    with cm.restore(file, workspace, **context.obj) as ws:
+        position = ws.graph.position
+    _print(
+        {"workspace": workspace, "position": position} if as_json else f"restored {workspace} at position {position}"
+    )
+
+
+@cli.command()
+@click.argument("workspace")
+@as_json
+@click.pass_context
+def doctor(context: click.Context, workspace: str, as_json: bool) -> None:  # noqa: FBT001
+    """Check server, log and graph, and remove what an interrupted rebuild left behind."""
+    with _open(context, workspace) as ws:
+        report = ws.doctor()
+    if as_json:
+        _print(report)
+    else:
+        for name, value in report.items():
+            shown = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, Mapping) else value
+            _print(f"{name.replace('_', ' ')}: {', '.join(shown) or 'none' if isinstance(shown, list) else shown}")
+    if not report["healthy"]:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _print(value: Mapping[str, Any] | str) -> None:
+    click.echo(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def main() -> None:
+    """Run the command line: exit status 0 done, 1 the work failed, 2 wrong usage; an error is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character must not end the work
+    try:
+        status = cli.main(prog_name="contextmesh", standalone_mode=False)
+        code = status if isinstance(status, int) else DONE
+        sys.stdout.flush()
+    except (click.UsageError, UsageError, InvalidNameError) as error:
+        code = _complain(error, WRONG)
+    except (click.ClickException, ContextMeshError) as error:
+        code = _complain(error, FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
+    sys.exit(code)
+
+
+def _complain(error: Exception, code: int) -> int:
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    click.echo(f"contextmesh: {visible(' '.join(message.split()))}", err=True)
+    return code
