@@ -27,21 +27,22 @@ PAGE = """
 <style>
 .cm-inv { font-size: 13px; line-height: 1.45; max-width: 1100px; overflow-wrap: anywhere;
   color: var(--jp-content-font-color1, currentColor); }
-.cm-inv h4 { margin: 1em 0 .3em; font-size: 13px; font-weight: 600; }
 .cm-inv .cm-q { font-size: 15px; font-weight: 600; margin: .2em 0 .6em; }
-.cm-inv .cm-a { border-left: 4px solid #0072b2; padding: .5em .9em; margin: 0 0 .6em; white-space: pre-line;
+.cm-inv .cm-a { border-left: 4px solid #0072b2; padding: .3em .9em; margin: 0 0 .6em;
   background: var(--jp-layout-color2, rgba(127, 127, 127, .1)); }
+.cm-inv .cm-a p { margin: .35em 0; }
 .cm-inv .cm-n { border-left: 4px solid #e69f00; padding: .3em .9em; margin: .3em 0; }
 .cm-inv .cm-m { color: var(--jp-content-font-color2, gray); }
-.cm-inv table { border-collapse: collapse; width: 100%; margin: 0; table-layout: auto; }
-.cm-inv th, .cm-inv td { text-align: left; vertical-align: top; padding: .3em .7em .3em 0; white-space: normal;
-  border-bottom: 1px solid var(--jp-border-color2, rgba(127, 127, 127, .35)); min-width: 4em; unicode-bidi: plaintext; }
-.cm-inv th { font-weight: 600; }
+.cm-inv table { border-collapse: collapse; width: 100%; margin: 0 0 .4em; table-layout: auto; }
+.cm-inv table th, .cm-inv table td { text-align: left !important; vertical-align: top; white-space: normal;
+  padding: .35em 1em .35em 0; min-width: 7.5em; max-width: none; unicode-bidi: plaintext;
+  border-bottom: 1px solid var(--jp-border-color2, rgba(127, 127, 127, .35)); }
+.cm-inv table th { font-weight: 600; }
 .cm-inv summary { cursor: pointer; font-weight: 600; margin: 1em 0 .3em; }
 </style>
 <div class="cm-inv">
 <div class="cm-q">{{ question }}</div>
-<div class="cm-a">{{ answer }}</div>
+<div class="cm-a">{% for line in answer %}<p>{{ line }}</p>{% endfor %}</div>
 {% if synthetic %}<div class="cm-n">{{ synthetic }}</div>{% endif %}
 {% for table in tables %}
 <details open><summary>{{ table.title }}{{ table.count }}</summary>
@@ -201,7 +202,7 @@ class Investigation:
         page = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
         return page.render(
             question=self.question,
-            answer=self.answer,
+            answer=self.answer.splitlines(),
             synthetic=SYNTHETIC if self._saved.synthetic else "",
             tables=self._tables(),
             run=self.run_id,

@@ -24,7 +24,9 @@ from contextmesh.investigation.retrieval import shown
 LISTED = 3
 LESSONS = 5
 QUOTED = 280  # characters of a fact in an answer; the evidence table holds all of it
-CANDIDATE = "Candidate to investigate, not an established cause: {quote} ({key}), recorded as affecting {systems}."
+CANDIDATE = (
+    "Candidate to investigate, not an established cause: {label} ({key}), recorded as affecting {systems}. {quote}"
+)
 LOST = "The task '{label}' stays blocked: the {requires} evidence it was planned on has gone."
 VERIFY = "Verify operationally before you act: what came earlier, or is connected, need not be the cause."
 NOTHING = "Nothing in this workspace matches the question, so there is no evidence and no answer."
@@ -141,9 +143,13 @@ def _answer(work: Work) -> str:
 def _candidates(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:
     changes = [row for row in rows if facts[row.source].data.get("entity_type") == "change"]
     return [
-        (CANDIDATE.format(quote=_quote(facts[key]), key=key, systems=_listed(targets, facts)), [key, *targets])
+        (_candidate(facts[key], _listed(targets, facts)), [key, *targets])
         for key, targets in _grouped(changes)[:LISTED]
     ]
+
+
+def _candidate(change: Object, systems: str) -> str:
+    return CANDIDATE.format(label=shown(change), key=change.id, systems=systems, quote=_quote(change))
 
 
 def _owners(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:
@@ -157,9 +163,14 @@ def _lessons(rows: Sequence[Relation], facts: Mapping[str, Object], best: Sequen
     rank = {key: at for at, key in enumerate(best)}
     lessons = sorted(_grouped(rows), key=lambda item: (min(rank.get(key, 99) for key in (item[0], *item[1])), item[0]))
     return [
-        (f"Learned from {shown(facts[key])}: {' '.join(_quote(facts[end]) for end in ends[:LESSONS])}", [key, *ends])
+        (f"Learned from {shown(facts[key])}: {'; '.join(_lesson(facts[end]) for end in ends[:LESSONS])}.", [key, *ends])
         for key, ends in lessons[:LISTED]
     ]
+
+
+def _lesson(row: Object) -> str:
+    label = shown(row)
+    return (_quote(row) if label.endswith("…") else label).rstrip(".")
 
 
 def _grouped(rows: Sequence[Relation]) -> list[tuple[str, list[str]]]:
