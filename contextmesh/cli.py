@@ -245,5 +245,5 @@ def main() -> None:
 
 def _complain(error: Exception, code: int) -> int:
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    click.echo(f"contextmesh: {visible(' '.join(message.split()))}", err=True)
+    click.echo(f"contextmesh: {visible(' '.join(message.splitlines()))}", err=True)
     return code

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from types import NoneType
 from typing import Any, Protocol
 
 from contextmesh.errors import (
@@ -20,6 +21,8 @@ from contextmesh.errors import (
 SCHEMA_VERSION = 1
 MAX_EVENT_BYTES = 4_000_000
 MAX_DEPTH = 64
+MAX_VERSION = 2**63
+MAX_INTEGER_BITS = 14_000  # Python itself refuses to write integers of over 4,300 digits
 
 ID_PATTERN = re.compile(r"[!-~]{1,200}")
 TYPE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -41,6 +44,17 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
         "object": OBJECT,
     },
     "patch.rejected": {"": ("patch_id", "target", "reason")},
+}
+PATCH_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "updates": (dict, NoneType),
+    "evidence": (list, NoneType),
+    "tool_request_event_ids": (list, NoneType),
+    "actor": (str, NoneType),
+    "rationale": (str, NoneType),
+    "reason": (str, NoneType),
+    "llm_request_event_id": (str, NoneType),
+    "type": (str, NoneType),
+    "expected_version": (int, NoneType),
 }
 LIFECYCLE_PREFIXES = ("behavior.", "runtime.")
 
@@ -121,6 +135,9 @@ def _scalar(value: Any, path: str) -> str | int | float:
             raise NonSerializableEventError(msg)
         return text
     if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            msg = f"{path} is an integer of over {MAX_INTEGER_BITS:,} bits, which cannot be written; keep it as text"
+            raise NonSerializableEventError(msg)
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -180,13 +197,13 @@ def prepare(event: Event) -> Event:
     if not isinstance(payload, dict):
         msg = f"the payload of {event.type!r} is a {type(event.payload).__name__}; expected a mapping"
         raise InvalidEventError(msg)
-    named: list[tuple[str, object]] = [("type", event.type), ("actor", event.actor)]
-    for name, value in named:
-        if not isinstance(value, str) or not value:
+    for name in ("type", "actor", "frame_id", "caused_by"):
+        value: object = getattr(event, name)
+        canonical(value, name)
+        optional = name in {"frame_id", "caused_by"}
+        if not (isinstance(value, str) and (value or optional)) and not (optional and value is None):
             msg = f"an event's {name} is {value!r}; expected text"
             raise InvalidEventError(msg)
-    for name in ("type", "actor", "frame_id", "caused_by"):
-        canonical(getattr(event, name), name)
     if event.id:
         check_id(event.id)
     prepared = replace(event, payload=payload)
@@ -218,8 +235,8 @@ def _check_object(value: Mapping[str, Any]) -> None:
     check_id(value["id"])
     check_kind(value["type"])
     check_data(value["data"])
-    if type(value["version"]) is not int or value["version"] < 1:
-        msg = f"object {value['id']!r} has version {value['version']!r}; expected an integer from 1"
+    if type(value["version"]) is not int or not 1 <= value["version"] < MAX_VERSION:
+        msg = f"object {value['id']!r} has version {value['version']!r}; expected an integer from 1, below 2^63"
         raise InvalidEventError(msg)
     if not isinstance(value.get("provenance", {}), dict):
         msg = f"object {value['id']!r} has a provenance that is no mapping"
@@ -240,6 +257,13 @@ def _check_patch(payload: Mapping[str, Any]) -> None:
     if patch["op"] not in PATCH_OPERATIONS:
         msg = f"patch {patch['id']!r} has op {patch['op']!r}; expected one of {', '.join(PATCH_OPERATIONS)}"
         raise InvalidEventError(msg)
+    for name, kind in PATCH_FIELDS.items():
+        if not isinstance(patch.get(name), kind):
+            msg = f"patch {patch['id']!r} has {name} {patch.get(name)!r}; expected {_kind_name(kind)}"
+            raise InvalidEventError(msg)
+    check_data(patch.get("updates") or {})
+    if patch["op"] == "create":
+        check_kind(patch.get("type"))
     if "object" in payload:
         _check_object(payload["object"])
         _same("patch.applied", payload["object"]["id"], patch["target"])
@@ -262,8 +286,16 @@ def _check_removed(payload: Mapping[str, Any]) -> None:
 
 
 def _check_rejected(payload: Mapping[str, Any]) -> None:
+    if not isinstance(payload["reason"], str):
+        msg = f"patch.rejected has the reason {payload['reason']!r}; expected text"
+        raise InvalidEventError(msg)
     check_id(payload["patch_id"])
     check_id(payload["target"])
+
+
+def _kind_name(kind: type | tuple[type, ...]) -> str:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return " or ".join("nothing" if item is NoneType else item.__name__ for item in kinds)
 
 
 def _same(event_type: str, inner: object, outer: object) -> None:
@@ -409,6 +441,16 @@ class IDGen:
     def patch(self) -> str:
         """Mint a patch id."""
         return f"patch_{self._branch}{self._next('patch'):03d}"
+
+    def brought(self, identifier: str) -> str:
+        """Return an id that a caller brings; one of a minted form raises its counter, so that none is minted twice."""
+        found = minted_number(identifier)
+        if found:
+            first = self._reserve(found[0], 1)
+            if first < found[1]:
+                self._reserve(found[0], found[1] - first)
+            self._blocks.pop(found[0], None)
+        return identifier
 
     def object(self, type: str) -> str:
         """Mint an object id."""

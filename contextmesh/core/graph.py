@@ -16,6 +16,7 @@ from contextmesh.core.events import (
     check_data,
     check_id,
     check_kind,
+    minted_number,
     prepare,
     to_timestamp,
 )
@@ -238,15 +239,17 @@ class Reader:
         """Return how many objects of these kinds there are, and in how many of them each term occurs."""
         return self._base().count_terms(terms, kinds)
 
-    def search(self, weights: Mapping[str, float], kinds: Collection[str], where: Where, limit: int) -> list[Hit]:
+    def search(
+        self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> list[Hit]:
         """Return the best committed objects by the sum of their terms' weights, then newest, then by id."""
-        return self._base().search(weights, kinds, where, limit)
+        return self._base().search(weights, kinds, without, limit)
 
     def expand(
-        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:
         """Return, for each id, up to `limit` committed relations to the newest neighbours of these kinds."""
-        return self._base().expand(ids, types, kinds, where, limit)
+        return self._base().expand(ids, types, kinds, without, limit)
 
 
 class Graph(Reader):
@@ -335,7 +338,11 @@ class Graph(Reader):
             AlreadyExistsError, NotFoundError: what it creates exists, or what it changes does not.
             ConcurrentWriterError: other writers were faster, again and again.
         """
-        return self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
+        if minted_number(event.id):
+            msg = f"ids such as {event.id!r} are the graph's to mint; leave it out, or choose another form"
+            raise InvalidEventError(msg)
+        recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
+        return replace(recorded, payload=canonical(recorded.payload))
 
     @contextmanager
     def batch(self) -> Iterator["Graph"]:
@@ -450,7 +457,7 @@ class Graph(Reader):
             InvalidNameError, InvalidEventError: an id, kind or datum that the graph cannot hold.
         """
         check_kind(type)
-        object_id = self.ids.object(type) if id is None else check_id(id)
+        object_id = self.ids.object(type) if id is None else self.ids.brought(check_id(id))
         fields = dict(check_data({} if data is None else data))
 
         def build(draft: "_Draft") -> Object:
@@ -466,7 +473,7 @@ class Graph(Reader):
                     frame_id=frame_id,
                 ),
             )
-            return Object(**event.payload["object"])
+            return Object(**canonical(event.payload["object"]))
 
         return self._commit(build)
 
@@ -489,7 +496,7 @@ class Graph(Reader):
             AlreadyExistsError: the id is taken.
             InvalidNameError, InvalidEventError: an id, type or datum that the graph cannot hold.
         """
-        relation_id = self.ids.relation() if id is None else check_id(id)
+        relation_id = self.ids.relation() if id is None else self.ids.brought(check_id(id))
         fields = dict(check_data({} if data is None else data))
 
         def build(draft: "_Draft") -> Relation:
@@ -513,7 +520,7 @@ class Graph(Reader):
                     frame_id=frame_id,
                 ),
             )
-            return Relation(**event.payload["relation"])
+            return Relation(**canonical(event.payload["relation"]))
 
         return self._commit(build)
 
@@ -644,7 +651,7 @@ class Graph(Reader):
             raise InvalidPatchOperation(msg)
         check_data(updates)
         patch = Patch(
-            id=self.ids.patch() if id is None else check_id(id),
+            id=self.ids.patch() if id is None else self.ids.brought(check_id(id)),
             target=check_id(target),
             op=op,
             updates=dict(updates),
@@ -658,7 +665,7 @@ class Graph(Reader):
         )
         payload = {"patch": patch.to_dict()}
         event = Event(type="patch.proposed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
-        return self._commit(lambda draft: Patch(**draft.add(event).payload["patch"]))
+        return self._commit(lambda draft: Patch(**canonical(draft.add(event).payload["patch"])))
 
     def apply_patch(
         self,
@@ -688,7 +695,7 @@ class Graph(Reader):
             if approved_by is not None:
                 payload["approved_by"] = approved_by
             event = draft.add(Event(id=event_id, type="patch.applied", payload=payload, **common), checked=True)
-            return Patch(**event.payload["patch"])
+            return Patch(**canonical(event.payload["patch"]))
 
         return self._commit(build)
 
@@ -831,6 +838,13 @@ def _check_applies(graph: Graph, event: Event) -> None:
         raise InvalidEventError(msg)
     if old:
         _check_type(old.type, new["type"], old.id)
+    proposed = patch.to_dict()
+    if {**proposed, **event.payload["patch"], "status": "proposed", "reason": None} != proposed:
+        msg = f"patch {patch.id!r} was proposed differently from what this event applies; apply it as it was proposed"
+        raise InvalidEventError(msg)
+    if old and new.get("provenance", {}).get("created_by") != old.provenance.get("created_by"):
+        msg = f"object {old.id!r} was removed and created anew since this patch was built; read it again"
+        raise InvalidEventError(msg)
 
 
 def _check_rejects(graph: Graph, event: Event) -> None:
@@ -905,7 +919,7 @@ def _overlay_objects(found: dict[str, Object], pending: Changes, ids: Collection
 
 
 def _overlay_relations(found: list[Relation], pending: Changes, wanted: Callable[[Relation], bool]) -> list[Relation]:
-    gone = pending.removed_relations.keys()
+    gone = {row.id for row in pending.removed_relations.values()}
     ends = pending.removed_objects.keys()
     rows = {row.id: row for row in found if row.id not in gone and row.source not in ends and row.target not in ends}
     rows |= {row.id: Relation(**canonical(row.to_dict())) for row in pending.relations.values() if wanted(row)}

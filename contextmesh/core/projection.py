@@ -1,14 +1,16 @@
 """Events -> changes, purely; and the road from a log to its graph: catch up and rebuild."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from contextmesh.core.events import Event
+from contextmesh.core.events import Event, encode
 from contextmesh.core.model import Object, Patch, Relation
-from contextmesh.core.stores import EventStore, GraphStore
-from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState
+from contextmesh.core.stores import Entry, EventStore, GraphStore
+from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState, ProjectionError
 
 PAGE = 1000
+MAX_PAGE_CHARACTERS = 500_000  # a query carries each text some three times over, and a server takes 512 MB at most
+MAX_STUCK = 3
 MAX_SWAPS = 20
 Progress = Callable[[int, int], None]
 
@@ -21,7 +23,7 @@ class Changes:
 
     Args:
         removed_objects: ids; the relations that touch them go with them.
-        removed_relations: id -> the relation's ends and type, so that a store need not scan for it.
+        removed_relations: (id, source, target, type) of each, so that a store need not scan for it.
         objects: id -> the complete object and the timestamp of its last event.
         relations: id -> the complete relation.
         patches: id -> the complete patch.
@@ -29,7 +31,7 @@ class Changes:
     """
 
     removed_objects: dict[str, None] = field(default_factory=dict)
-    removed_relations: dict[str, Relation] = field(default_factory=dict)
+    removed_relations: dict[tuple[str, str, str, str], Relation] = field(default_factory=dict)
     objects: dict[str, tuple[Object, str]] = field(default_factory=dict)
     relations: dict[str, Relation] = field(default_factory=dict)
     patches: dict[str, Patch] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Changes:
     def remove_relation(self, relation: Relation) -> None:
         """Fold a relation's removal in."""
         self.relations.pop(relation.id, None)
-        self.removed_relations[relation.id] = relation
+        self.removed_relations[relation.id, relation.source, relation.target, relation.type] = relation
 
 
 def fold(events: Iterable[Event]) -> Changes:
@@ -131,18 +133,33 @@ def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, pr
     if head > tip and (tip := log.tip()) < head:
         msg = f"the graph stands at {head}, its log ends at {tip}; rebuild the graph from the log"
         raise IncompatibleRuntimeState(msg)
+    stuck = 0
     while until is None or head < until:
-        entries = log.read(head, PAGE if until is None else min(PAGE, until - head))
+        entries = _fitting(log.read(head, PAGE if until is None else min(PAGE, until - head)))
         if not entries:
             return head
         new = entries[-1].position
-        if not store.apply(fold(entry.event for entry in entries), expected=head, new=new):
-            head = store.head()  # another process was faster: fine
-            continue
-        head = new
+        if store.apply(fold(entry.event for entry in entries), expected=head, new=new):
+            head, stuck = new, 0
+        else:
+            reached = store.head()  # another process was faster: fine
+            head, stuck = reached, 0 if reached > head else stuck + 1
+        if stuck > MAX_STUCK:
+            msg = f"the graph stands at {head} and cannot take the events up to {new}; see the server's log"
+            raise ProjectionError(msg)
         if progress:
             progress(head, max(tip, head))
     return head
+
+
+def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return as many whole batches from the start of a page as one query should carry, at least one."""
+    size = 0
+    for at, entry in enumerate(entries):
+        size += len(encode(entry.event))
+        if size > MAX_PAGE_CHARACTERS and at and entries[at - 1].position == entries[at - 1].last:
+            return entries[:at]
+    return entries
 
 
 def rebuild(log: EventStore, store: GraphStore, progress: Progress | None = None) -> int:

@@ -7,13 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from contextmesh.core.events import Event, decode, encode, to_json
+from contextmesh.core.events import TYPE_PATTERN, Event, canonical, decode, encode, to_json
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
 from contextmesh.core.terms import search_text
 from contextmesh.errors import ConcurrentWriterError, EventNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from contextmesh.core.projection import Changes
+
+RESERVED_PROPERTIES = frozenset(
+    {"id", "kind", "label", "text", "updated_at", "version", "data", "provenance", "search"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,19 +134,21 @@ class GraphStore(Protocol):
         """Return how many objects of these kinds there are, and in how many of them each term occurs."""
         ...
 
-    def search(self, weights: Mapping[str, float], kinds: Collection[str], where: Where, limit: int) -> list[Hit]:
+    def search(
+        self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> list[Hit]:
         """Return the best objects by the sum of their terms' weights, then newest, then by id.
 
-        `where` compares top-level scalar fields for equality with one literal each; a missing field is None.
+        Objects whose data holds one of the fields `without` as a mirrored scalar (see `mirrored`) are left out.
         """
         ...
 
     def expand(
-        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:
         """Return, for each id, up to `limit` relations of these types, in either direction, to neighbours that fit.
 
-        The newest neighbours come first, then by relation id; `kinds` and `where` (as in `search`) tell who fits.
+        The newest neighbours come first, then by relation id; `kinds` and `without` (as in `search`) tell who fits.
         The result is ordered by relation id, each relation once.
         """
         ...
@@ -229,7 +235,7 @@ class InMemoryEventStore:
 
     def truncate_after(self, position: int) -> None:  # noqa: D102
         with self._lock:
-            check_cut(position, self._lines[position - 1][1] if 0 < position <= self.tip() else position)
+            check_cut(position, self.tip(), self._lines[position - 1][1] if 0 < position <= self.tip() else position)
             del self._lines[position:]
             self._positions = {key: value for key, value in self._positions.items() if value <= position}
 
@@ -256,6 +262,10 @@ class _Row:
             version=self.version,
             provenance=json.loads(self.provenance),
         )
+
+
+def _has(row: _Row, without: Collection[str]) -> bool:
+    return bool(without) and not mirrored(json.loads(row.data)).keys().isdisjoint(without)
 
 
 @dataclass(slots=True)
@@ -294,7 +304,7 @@ class InMemoryGraphStore:
 
     def _remove(self, changes: "Changes") -> None:
         tables = self._tables
-        gone = set(changes.removed_relations)
+        gone = {row.id for row in changes.removed_relations.values()}
         for object_id in changes.removed_objects:
             tables.objects.pop(object_id, None)
             gone |= tables.touching.get(object_id, set())
@@ -360,17 +370,20 @@ class InMemoryGraphStore:
             ]
 
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102
-        return {key: self._tables.patches[key] for key in sorted(set(ids)) if key in self._tables.patches}
+        rows = self._tables.patches
+        return {key: Patch(**canonical(rows[key].to_dict())) for key in sorted(set(ids)) if key in rows}
 
     def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:  # noqa: D102
         rows = [row for row in self._tables.objects.values() if row.type in kinds]
         return len(rows), {term: n for term in sorted(set(terms)) if (n := sum(term in row.search for row in rows))}
 
-    def search(self, weights: Mapping[str, float], kinds: Collection[str], where: Where, limit: int) -> list[Hit]:  # noqa: D102
+    def search(  # noqa: D102
+        self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> list[Hit]:
         found = []
         for key, row in self._tables.objects.items():
             terms = tuple(sorted(weights.keys() & row.search))
-            if terms and row.type in kinds and matches(json.loads(row.data), where):
+            if terms and row.type in kinds and not _has(row, without):
                 score = round(sum(weights[term] for term in terms), 6)
                 found.append((score, row.updated_at, Hit(id=key, score=score, terms=terms)))
         found.sort(key=lambda item: item[2].id)
@@ -378,7 +391,7 @@ class InMemoryGraphStore:
         return [hit for _, _, hit in found[:limit]]
 
     def expand(  # noqa: D102
-        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:
         tables = self._tables
         found: set[str] = set()
@@ -387,7 +400,7 @@ class InMemoryGraphStore:
             for key in tables.touching.get(start, ()):
                 relation = tables.relations[key]
                 row = tables.objects.get(relation.target if relation.source == start else relation.source)
-                if row and relation.type in types and row.type in kinds and matches(json.loads(row.data), where):
+                if row and relation.type in types and row.type in kinds and not _has(row, without):
                     ranked.append((row.updated_at, key))
             ranked.sort(key=lambda item: item[1])
             ranked.sort(key=lambda item: item[0], reverse=True)
@@ -406,6 +419,24 @@ class InMemoryGraphStore:
 
     def close(self) -> None:  # noqa: D102
         return
+
+
+def mirrored(data: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
+    """Return the fields that a graph database can also keep as properties: scalars whose names are identifiers.
+
+    Integers fit in 64 bits; names that belong to the node itself are left out.
+    """
+    return {
+        name: value
+        for name, value in data.items()
+        if TYPE_PATTERN.fullmatch(name) and name not in RESERVED_PROPERTIES and _fits(value)
+    }
+
+
+def _fits(value: object) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, (str, bool, float))
 
 
 def searched(row: Object) -> tuple[str, ...]:
@@ -434,13 +465,15 @@ def missing_event(event_id: str) -> EventNotFoundError:
     return EventNotFoundError(f"no event {event_id!r} in the log; iterate `graph.events` to see what is there")
 
 
-def check_cut(position: int, batch_end: int) -> None:
-    """Refuse a cut through the middle of a batch, or at no position at all."""
-    if position < 0 or batch_end != position:
+def check_cut(position: int, tip: int, batch_end: int) -> None:
+    """Refuse a cut through the middle of a batch, or at no position of the log."""
+    if not 0 <= position <= tip:
+        msg = f"cannot cut the log after {position}; it holds the positions 0 to {tip}"
+        raise UsageError(msg)
+    if batch_end != position:
         msg = f"cannot cut the log after {position}: its batch ends at {batch_end}, and a batch stays whole"
         raise UsageError(msg)
 
 
 def _detached(relation: Relation) -> Relation:
-    plain = json.loads(to_json(relation.to_dict()))
-    return Relation(**plain)
+    return Relation(**canonical(relation.to_dict()))

@@ -62,8 +62,8 @@ def _terms_of(word: str) -> list[tuple[str, str]]:
     single = [(stem(part), part) for part in parts]
     if len(parts) > 1:
         camel = _PARTS.findall(word) != parts and len(_PARTS.findall(word)) == 1
-        whole = "".join(parts) if camel else "_".join(parts)
-        return [(whole.casefold()[:MAX_TERM_LENGTH], word), *single]
+        whole = stem("".join(parts)) if camel else "_".join(parts).casefold()[:MAX_TERM_LENGTH]
+        return [(whole, word), *single]
     return single
 
 

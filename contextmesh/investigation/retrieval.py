@@ -12,7 +12,7 @@ from contextmesh.core.graph import Reader
 from contextmesh.core.model import Object, Relation
 from contextmesh.core.terms import terms
 from contextmesh.errors import NotFoundError, UsageError
-from contextmesh.investigation.vocabulary import CURRENT, EVIDENCE_KINDS, STOP_WORDS, Vocabulary
+from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, STOP_WORDS, Vocabulary
 
 WEAK_SEED = 0.2  # of the best score; what matches less than that matched by a common word
 MAX_CANDIDATE_TERMS = 200
@@ -119,7 +119,7 @@ def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> tuple[dict[s
 
 
 def _seeds(weights: Mapping[str, float], words: Mapping[str, str], reader: Reader, limit: int) -> list[Seed]:
-    hits = reader.search(weights, EVIDENCE_KINDS, CURRENT, limit) if weights else []
+    hits = reader.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
     return [
         Seed(id=hit.id, score=hit.score, terms=tuple(words[term] for term in words if term in hit.terms))
         for hit in hits
@@ -163,7 +163,7 @@ def _neighbours(
     rank = {name: at for at, name in enumerate(vocabulary.semantic)}
     best: dict[str, tuple[int, int, float, str]] = {}
     limit = vocabulary.bounds.neighbours
-    for row in reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, CURRENT, limit):
+    for row in reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, HISTORY, limit):
         for near, far in ((row.source, row.target), (row.target, row.source)):
             if near in frontier and far not in chosen:
                 entry = (hop, rank[row.type], -round(chosen[near] / 2, 6), far)
@@ -240,7 +240,7 @@ def paths_between(
     near: dict[str, Relation] = {}
     frontier, seen = {source}, {source}
     for _ in range(hops):
-        rows = reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, {}, vocabulary.bounds.neighbours)
+        rows = reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, (), vocabulary.bounds.neighbours)
         near |= {row.id: row for row in rows}
         frontier = {end for row in rows for end in (row.source, row.target)} - seen
         seen |= frontier

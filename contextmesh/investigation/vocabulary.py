@@ -48,7 +48,7 @@ SEMANTIC_RELATIONS = (
 STAGES = ("researcher", "planner", "executor", "verifier")
 
 # Text that was revised, and what vanished from its source, is history: it stays in the graph, never in evidence.
-CURRENT: Mapping[str, None] = MappingProxyType({"superseded": None, "withdrawn": None})
+HISTORY = ("superseded", "withdrawn")
 
 STOP_WORDS = frozenset(
     """

@@ -24,7 +24,7 @@ from contextmesh.investigation.stages.executor import executor
 from contextmesh.investigation.stages.planner import planner
 from contextmesh.investigation.stages.researcher import researcher
 from contextmesh.investigation.stages.verifier import verifier
-from contextmesh.investigation.vocabulary import CURRENT, DEFAULT, EVIDENCE_KINDS, STAGES, Vocabulary
+from contextmesh.investigation.vocabulary import DEFAULT, EVIDENCE_KINDS, HISTORY, STAGES, Vocabulary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,7 +241,7 @@ class Workspace:
     def _named_in(self, text: str) -> list[str]:
         words = list(terms(text))[:MAX_TEXT_TERMS]
         _, counts = self.graph.count_terms(words, ["Entity"]) if words else (0, {})
-        hits = self.graph.search(dict.fromkeys(counts, 1.0), ["Entity"], CURRENT, MAX_CANDIDATES) if counts else []
+        hits = self.graph.search(dict.fromkeys(counts, 1.0), ["Entity"], HISTORY, MAX_CANDIDATES) if counts else []
         rows = self.graph.get_objects([hit.id for hit in hits])
         return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
 
@@ -261,7 +261,7 @@ class Workspace:
 
     def _ingest(self, reading: Reading, before: Sequence[str], report: Report, seen: set[str]) -> None:
         facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
-        seen |= facts.keys()
+        seen.update(facts)
         present = self.graph.get_objects({*facts, *before})
         added = []
         for key, fact in facts.items():
@@ -298,7 +298,7 @@ class Workspace:
             row = Object(id=fact.id, type=fact.kind, data=fact.data)
             names = [name for name in _names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
             words = {term: 1.0 for name in names for term in terms(name)}
-            hits = self.graph.search(words, ["Memory"], CURRENT, MAX_CANDIDATES) if words else []
+            hits = self.graph.search(words, ["Memory"], HISTORY, MAX_CANDIDATES) if words else []
             for key, memory in self.graph.get_objects([hit.id for hit in hits]).items():
                 link = relation_id(key, "MENTIONS", fact.id)
                 if any(_names(name, memory.data["text"]) for name in names) and not self.graph.get_relation(link):
@@ -318,7 +318,7 @@ class Workspace:
         """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms."""
         _check_limit(limit)
         weights, words, _ = weigh(text, self.graph, self.vocabulary)
-        hits = self.graph.search(weights, EVIDENCE_KINDS, CURRENT, limit) if weights else []
+        hits = self.graph.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
         rows = self.graph.get_objects([hit.id for hit in hits])
         found = [
             (*_listed(rows[hit.id]), hit.score, [words[term] for term in words if term in hit.terms])
@@ -367,7 +367,7 @@ class Workspace:
         frontier = {object_id}
         kinds = self.vocabulary.kinds
         for hop in range(1, hops + 1):
-            rows = self.graph.expand(frontier, tuple(self.vocabulary.relations), kinds, {}, limit)
+            rows = self.graph.expand(frontier, tuple(self.vocabulary.relations), kinds, (), limit)
             frontier = {end for row in rows for end in (row.source, row.target)} - distance.keys()
             distance |= dict.fromkeys(sorted(frontier)[: max(0, limit - len(distance))], hop)
             if not frontier or len(distance) >= limit:

@@ -32,7 +32,16 @@ from contextmesh.core.events import (
 )
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
 from contextmesh.core.projection import Changes
-from contextmesh.core.stores import Entry, Hit, check_cut, iter_pages, missing_event, searched
+from contextmesh.core.stores import (
+    RESERVED_PROPERTIES,
+    Entry,
+    Hit,
+    check_cut,
+    iter_pages,
+    mirrored,
+    missing_event,
+    searched,
+)
 from contextmesh.core.terms import search_text
 from contextmesh.errors import (
     ConcurrentWriterError,
@@ -50,9 +59,6 @@ MAX_PROPERTY_NAMES = 60_000  # FalkorDB holds 65,534; the rest is room for write
 READ_TIMEOUT_MS = 60_000
 MAX_RESENDS = 10
 CHUNK = 1000
-RESERVED_PROPERTIES = frozenset(
-    {"id", "kind", "label", "text", "updated_at", "version", "data", "provenance", "search"},
-)
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 
 # An entry's id is its position. The header `<base>-1` sorts before the first entry and after a parent's last.
@@ -71,10 +77,12 @@ for i = 5, #ARGV do
 end
 return {'ok', last}
 """
+# A stream never takes an id below one that was deleted, so what stays is written to a new stream.
 TRUNCATE = """
-local rows = redis.call('XRANGE', KEYS[1], (tonumber(ARGV[1]) + 1) .. '-0', '+')
-for _, row in ipairs(rows) do redis.call('XDEL', KEYS[1], row[1]) end
-redis.call('XSETID', KEYS[1], ARGV[1] == '0' and '0-1' or ARGV[1] .. '-0')
+local rows = redis.call('XRANGE', KEYS[1], '-', ARGV[1] .. '-1')
+redis.call('DEL', KEYS[2])
+for _, row in ipairs(rows) do redis.call('XADD', KEYS[2], row[1], unpack(row[2])) end
+redis.call('RENAME', KEYS[2], KEYS[1])
 return #rows
 """
 SWAP = """
@@ -279,8 +287,8 @@ class FalkorDBEventStore:
 
     def truncate_after(self, position: int) -> None:  # noqa: D102
         row = self._range(f"{position}-0", f"{position}-0", None) if position > 0 else []
-        check_cut(position, _last(row[0]) if row else position)
-        self._script(TRUNCATE, [self._key], [position])
+        check_cut(position, self.tip(), _last(row[0]) if row else position)
+        self._script(TRUNCATE, [self._key, f"cm:{{{self.name}}}:cut"], [position])
         with self._lock:
             self._positions, self._indexed = {}, 0
 
@@ -472,8 +480,10 @@ class FalkorDBGraphStore:
         rows = self._read(query, terms=sorted(set(terms)), kinds=labels)
         return total, {term: int(n) for term, n in rows}
 
-    def search(self, weights: Mapping[str, float], kinds: Collection[str], where: Where, limit: int) -> list[Hit]:  # noqa: D102
-        tests, values = _equalities(where)
+    def search(
+        self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> list[Hit]:
+        tests = _absences(without)
         query = (
             "UNWIND $weights AS w CALL db.idx.fulltext.queryNodes('Node', w.term) YIELD node "
             f"WHERE node.kind IN $kinds{tests} WITH node, collect(w.term) AS terms, sum(w.weight) AS score "
@@ -485,14 +495,13 @@ class FalkorDBGraphStore:
             weights=[{"term": term, "weight": weight} for term, weight in sorted(weights.items())],
             kinds=sorted(set(kinds)),
             limit=limit,
-            **values,
         )
         return [Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms))) for key, score, terms in rows]
 
     def expand(  # noqa: D102
-        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], where: Where, limit: int
+        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:
-        tests, values = _equalities(where)
+        tests = _absences(without)
         named = "|".join(f"`{check_relation_type(name)}`" for name in sorted(set(types)))
         if not named:
             return []
@@ -503,7 +512,7 @@ class FalkorDBGraphStore:
         )
         found: dict[str, Relation] = {}
         for start in sorted(set(ids)):  # one query an id, so that no hub takes the others' share
-            rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=limit, **values)
+            rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=limit)
             found |= {row[0]: _relation(row) for row in rows}
         return [found[key] for key in sorted(found)]
 
@@ -643,17 +652,7 @@ def _fields(row: Object, timestamp: str) -> dict[str, Any]:
 
 def _mirrored(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scalar fields that anyone's Cypher may use; the exact values stay in `data`."""
-    return {
-        name: _clean(value) if isinstance(value, str) else value
-        for name, value in data.items()
-        if TYPE_PATTERN.fullmatch(name) and name not in RESERVED_PROPERTIES and _fits(value)
-    }
-
-
-def _fits(value: object) -> bool:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return -(2**63) <= value < 2**63
-    return isinstance(value, (str, bool, float))
+    return {name: _clean(value) if isinstance(value, str) else value for name, value in mirrored(data).items()}
 
 
 def _clean(text: str | None) -> str | None:
@@ -667,7 +666,8 @@ def _edge(row: Relation) -> dict[str, Any]:
 
 
 def _patch(row: Patch) -> dict[str, Any]:
-    fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": to_json(row.to_dict())}
+    proposed = to_json(row.settled("proposed").to_dict())  # what it came to stands beside it
+    fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": proposed}
     return fields | ({"reason": _clean(row.reason)} if row.reason is not None else {})
 
 
@@ -688,16 +688,9 @@ def _relation(row: Sequence[Any]) -> Relation:
     )
 
 
-def _equalities(where: Where) -> tuple[str, dict[str, Any]]:
-    tests, values = "", {}
-    for at, (name, value) in enumerate(sorted(where.items())):
-        field = check_relation_type(name)
-        if value is None:
-            tests += f" AND node.`{field}` IS NULL"
-        else:
-            tests += f" AND node.`{field}` = $where{at}"
-            values[f"where{at}"] = check_parameter(value, name)
-    return tests, values
+def _absences(names: Collection[str]) -> str:
+    kept = sorted(check_relation_type(name) for name in set(names) - RESERVED_PROPERTIES)
+    return "".join(f" AND node.`{name}` IS NULL" for name in kept)
 
 
 def check_parameter(value: object, path: str) -> Any:
@@ -712,11 +705,11 @@ def check_parameter(value: object, path: str) -> Any:
         return [check_parameter(item, f"{path}[{at}]") for at, item in enumerate(value)]
     if type(value) is dict and all(type(key) is str and TYPE_PATTERN.fullmatch(key) for key in value):
         return {key: check_parameter(item, f"{path}.{key}") for key, item in value.items()}
-    sound = value is None or type(value) is bool or (type(value) is int and _fits(value))
+    sound = value is None or type(value) is bool or (type(value) is int and -(2**63) <= value < 2**63)
     sound = sound or (type(value) is float and math.isfinite(value))
     sound = sound or (type(value) is str and not re.search("[\0\ud800-\udfff]", value))
     if not sound:
-        msg = f"parameter {path} is {type(value).__name__} {str(value)[:40]!r}; expected plain JSON types"
+        msg = f"parameter {path} is {type(value).__name__} that FalkorDB cannot take; expected plain JSON types"
         raise QueryError(msg)
     return value
 

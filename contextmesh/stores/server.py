@@ -562,14 +562,14 @@ class _Folder:
         alive = self._open_file("server.lock")
         try:
             _wait(lambda: self._lock(alive, exclusive=True), "")  # only somebody's look at it can be in the way
-            # The folder is its working directory and appears in no setting, so its name may hold any character.
+            # The folder is its working directory and appears in no setting, so its name may hold any character. As a
+            # daemon it has a session of its own, so that Ctrl-C in a notebook does not reach it.
             run = subprocess.run(
                 [server, "-"],
                 input=os.fsencode(config),
                 cwd=self.path,
                 umask=0o077,
                 pass_fds=(alive,),
-                start_new_session=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 check=False,

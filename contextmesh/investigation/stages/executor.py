@@ -133,7 +133,7 @@ def _answer(work: Work) -> str:
     cited = {key for _, keys in parts for key in keys}
     facts = [row for row in seeds if row.id not in cited][:LISTED]
     if facts:
-        parts.append((f"Closest facts: {'; '.join(f'{_quote(row)} ({row.id})' for row in facts)}.", []))
+        parts.append((f"Also matching: {'; '.join(f'{_lesson(row)} ({row.id})' for row in facts)}.", []))
     if work.others:
         labels = ", ".join(shown(work.sessions[key]) for key in work.others)
         parts.append((f"This rests in part on notes of another session: {labels}.", []))

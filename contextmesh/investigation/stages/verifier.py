@@ -21,7 +21,7 @@ from contextmesh.investigation.records import (
     save_record,
 )
 from contextmesh.investigation.retrieval import shown
-from contextmesh.investigation.vocabulary import CURRENT, EVIDENCE_KINDS, Vocabulary
+from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, Vocabulary
 
 CAUSALITY = (
     "Order and connection are not cause: a change that came before an incident is a candidate. "
@@ -132,7 +132,7 @@ def _warnings(check: Check) -> list[str]:
 
 def competing(evidence: Mapping[str, Object], reader: Reader, vocabulary: Vocabulary) -> list[str]:
     """Describe each single-valued relation or attribute of which the evidence's subjects have several values."""
-    near = reader.expand(evidence, vocabulary.semantic, EVIDENCE_KINDS, CURRENT, vocabulary.bounds.neighbours)
+    near = reader.expand(evidence, vocabulary.semantic, EVIDENCE_KINDS, HISTORY, vocabulary.bounds.neighbours)
     around = {end for row in near for end in (row.source, row.target)} - evidence.keys()
     facts = {**evidence, **current(reader.get_objects(around))}
     slots: dict[tuple[str, str], dict[str, list[Claim]]] = {}

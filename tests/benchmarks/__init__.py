@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench` prints them; nothing here is a test, and no test is timed."""

@@ -1,0 +1,455 @@
+"""Canonical JSON, what an event must hold, ids and clocks."""
+
+import enum
+import json
+import math
+from collections import OrderedDict
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextmesh.core.events import (
+    MAX_DEPTH,
+    MAX_EVENT_BYTES,
+    Clock,
+    Event,
+    FrozenClock,
+    IDGen,
+    TickingClock,
+    canonical,
+    check_data,
+    check_id,
+    check_kind,
+    check_relation_type,
+    decode,
+    encode,
+    minted_number,
+    prepare,
+    to_json,
+    to_microseconds,
+    to_timestamp,
+)
+from contextmesh.errors import (
+    CorruptedEventPayloadError,
+    InvalidEventError,
+    InvalidNameError,
+    NonSerializableEventError,
+    ReservedFieldError,
+)
+
+text = st.text()  # Hypothesis leaves lone surrogates out
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
+json_values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4)
+)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Word(enum.StrEnum):
+    RED = "red"
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+class Label(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "'}) DETACH DELETE n //"
+
+    __repr__ = __str__
+
+
+class Ratio(float):
+    def __repr__(self) -> str:
+        return "half"
+
+
+class Count(int):
+    def __repr__(self) -> str:
+        return "many"
+
+    __str__ = __repr__
+
+
+# Canonical JSON
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((1, (2, 3)), [1, [2, 3]]),
+        ({3, 1, 2}, [1, 2, 3]),
+        (frozenset({"b", "a"}), ["a", "b"]),
+        ({(2, 1), (1, 2)}, [[1, 2], [2, 1]]),
+        ({10, 9, "a", None}, ["a", 10, 9, None]),  # mixed types sort by their JSON text
+        (Decimal("1.10"), "1.10"),
+        (Decimal("NaN"), "NaN"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, 3, 4, 5, 6, UTC), "2026-01-02T03:04:05.000006+00:00"),
+        (time(3, 4), "03:04:00"),
+        ({1: "a", None: "b"}, {"null": "b", "1": "a"}),
+        ({True: "a", 2.5: "b", (1, "x"): "c"}, {"true": "a", "2.5": "b", '[1,"x"]': "c"}),
+        ({date(2026, 1, 2): 1}, {"2026-01-02": 1}),
+        (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+        (MappingProxyType({"a": 1}), {"a": 1}),
+        (Word.RED, "red"),
+        (Number.ONE, 1),
+        ({Word.RED: Number.ONE}, {"red": 1}),
+        (Label("x"), "x"),
+        ({Label("k"): Label("v")}, {"k": "v"}),
+        (Ratio(0.5), 0.5),
+        (Count(7), 7),
+        (10**4000, 10**4000),
+        (0.1 + 0.2, 0.30000000000000004),
+        ("\0\u202e\U0001f525", "\0\u202e\U0001f525"),
+        (True, True),
+        (None, None),
+    ],
+)
+def test_canonical(given: Any, expected: Any) -> None:
+    result = canonical(given)
+    assert result == expected
+    assert to_json(result) == json.dumps(expected, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("given", [Word.RED, Number.ONE, Label("x"), Ratio(0.5), Count(7)])
+def test_subclasses_become_plain(given: Any) -> None:
+    assert type(canonical(given)) in (str, int, float)
+    [key] = canonical({Label("k"): 1})
+    assert type(key) is str
+
+
+def test_keys_are_sorted_at_every_depth() -> None:
+    assert list(canonical({"b": 1, "a": {"d": 1, "c": 1}})) == ["a", "b"]
+    assert to_json(canonical({"b": 1, "a": [{"d": 1, "c": 1}]})) == '{"a":[{"c":1,"d":1}],"b":1}'
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"a": math.nan}, r"payload\.a is nan"),
+        ({"a": [0, {"b": math.inf}]}, r"payload\.a\[1\]\.b is inf"),
+        ({"a": (-math.inf,)}, r"payload\.a\[0\] is -inf"),
+        ({"a": b"x"}, r"payload\.a is a bytes, which JSON cannot carry"),
+        ({"a": bytearray(b"x")}, r"payload\.a is a bytearray"),
+        ({"a": {"b": object()}}, r"payload\.a\.b is a object"),
+        ({"a": SimpleNamespace()}, r"payload\.a is a SimpleNamespace"),
+        ({"a": Colour.RED}, r"payload\.a is a Colour"),
+        ({"a": 1j}, r"payload\.a is a complex"),
+        ({"a": range(3)}, r"payload\.a is a range"),
+        ({"a": iter([])}, r"payload\.a is a list_iterator"),
+        ({"a": timedelta(1)}, r"payload\.a is a timedelta"),
+        ({"a": ["\ud800"]}, r"payload\.a\[0\] holds half of a surrogate pair"),
+        ({"\udfff": 1}, "payload key holds half of a surrogate pair"),
+        ({"a": {b"k": 1}}, r"payload\.a key is a bytes"),
+        ({"a": {math.nan: 1}}, r"payload\.a key is nan"),
+        ({"a": {Colour.RED: 1}}, r"payload\.a key is a Colour"),
+        ({"a": {1: "x", "1": "y"}}, r"payload\.a has two keys that both read '1' as text"),
+        ({"a": {object()}}, r"payload\.a\{\} is a object"),
+    ],
+)
+def test_not_json(given: Any, path: str) -> None:
+    with pytest.raises(NonSerializableEventError, match=path):
+        canonical(given)
+    for builtin in (TypeError, ValueError, InvalidEventError):
+        with pytest.raises(builtin, match=path):
+            prepare(note(given))
+
+
+def note(payload: dict[Any, Any]) -> Event:
+    return Event(type="note.made", payload=payload)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_depth() -> None:
+    assert canonical(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    with pytest.raises(NonSerializableEventError, match="nests deeper than 64 levels"):
+        canonical(nested(MAX_DEPTH + 1))
+    with pytest.raises(NonSerializableEventError, match="nests deeper than 64 levels"):
+        canonical(nested(100_000))
+
+
+def test_a_structure_that_holds_itself() -> None:
+    loop: dict[str, Any] = {}
+    loop["again"] = [loop]
+    with pytest.raises(NonSerializableEventError, match="nests deeper"):
+        canonical(loop)
+
+
+def test_canonical_is_detached() -> None:
+    given = {"list": [{"a": 1}]}
+    result = canonical(given)
+    given["list"][0]["a"] = 2
+    assert result == {"list": [{"a": 1}]}
+
+
+@given(json_values)
+def test_plain_json_is_canonical_already(value: Any) -> None:
+    assert canonical(value) == value
+    assert to_json(canonical(value)) == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert canonical(canonical(value)) == canonical(value)
+
+
+# Encoding
+
+ids = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=200)
+events = st.builds(
+    Event,
+    id=ids,
+    type=st.text(min_size=1),
+    payload=st.dictionaries(text, json_values, max_size=4),
+    actor=st.text(min_size=1),
+    frame_id=st.none() | text,
+    caused_by=st.none() | ids,
+    timestamp=st.datetimes(timezones=st.just(UTC)).map(to_timestamp),
+)
+
+
+@given(events)
+def test_decode_undoes_encode(event: Event) -> None:
+    line = encode(event)
+    assert decode(line, 1) == event
+    assert encode(decode(line, 1)) == line
+    assert "\n" not in line
+    assert json.loads(line) == event.to_dict()
+
+
+@given(events)
+def test_prepare_accepts_all_plain_json(event: Event) -> None:
+    assert decode(encode(prepare(event)), 1).payload == event.payload
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "null", "[]", "7", '{"id": "a"}', '{"id": "a", "type": "t", "payload": {}, "x": 1}']
+)
+def test_what_is_no_event_names_its_position(line: str) -> None:
+    with pytest.raises(CorruptedEventPayloadError, match=r"the event at position 41 cannot be read: .*; restore"):
+        decode(line, 41)
+
+
+# What an event must hold
+
+
+def created(**changes: Any) -> Event:
+    row = {"id": "a", "type": "Memory", "data": {}, "version": 1, "provenance": {}} | changes
+    return Event(type="object.created", payload={"object": row, "id": row["id"]})
+
+
+def related(**changes: Any) -> Event:
+    row = {"id": "r", "source": "a", "target": "b", "type": "MENTIONS", "data": {}, "provenance": {}} | changes
+    return Event(
+        type="relation.created",
+        payload={"relation": row, "id": row["id"], "source": row["source"], "target": row["target"]},
+    )
+
+
+def test_prepare_returns_the_event_with_its_payload_detached() -> None:
+    data = {"tags": ("x",)}
+    event = created(data=data)
+    prepared = prepare(event)
+    assert prepared.payload["object"]["data"] == {"tags": ["x"]}
+    assert event.payload["object"]["data"] is data
+    assert prepare(related()).type == "relation.created"
+
+
+@pytest.mark.parametrize("bad", ["", " ", "a b", "a\n", "\0", "é", "🔥", "x" * 201, 7, None, ["a"], "a\u200b"])
+def test_bad_ids(bad: Any) -> None:
+    for event in (created(id=bad), related(id=bad), related(source=bad), related(target=bad)):
+        with pytest.raises(InvalidNameError, match="is no id; expected 1 to 200 printable ASCII"):
+            prepare(event)
+    with pytest.raises(InvalidNameError, match="is no id"):
+        check_id(bad)
+
+
+@pytest.mark.parametrize("bad", ["", "1a", "a-b", "a b", "a`b", "A:B", "é", "x" * 65, 7, None, "A\n"])
+def test_bad_types(bad: Any) -> None:
+    for event in (created(type=bad), related(type=bad)):
+        with pytest.raises(InvalidNameError, match="is no type; expected a letter"):
+            prepare(event)
+
+
+@pytest.mark.parametrize("kind", ["Node", "Head", "Patch"])
+def test_kinds_of_the_storage(kind: str) -> None:
+    with pytest.raises(InvalidNameError, match=f"the type '{kind}' belongs to the storage"):
+        prepare(created(type=kind))
+    with pytest.raises(InvalidNameError, match="belongs to the storage"):
+        check_kind(kind)
+
+
+@pytest.mark.parametrize("good", ["a", "A_1", "_", "x" * 64])
+def test_good_types(good: str) -> None:
+    assert check_kind(good) == check_relation_type(good) == good
+
+
+@pytest.mark.parametrize("good", ["a", "!~", "x" * 200, "Run#7.task-1", "'\"`\\$"])
+def test_good_ids(good: str) -> None:
+    assert check_id(good) == good
+
+
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        (Event(type="", payload={}), "an event's type is ''; expected text"),
+        (Event(type=7, payload={}), "an event's type is 7"),  # type: ignore[arg-type]
+        (Event(type="t", payload={}, actor=""), "an event's actor is ''"),
+        (Event(type="t", payload=[1]), "the payload of 't' is a list; expected a mapping"),  # type: ignore[arg-type]
+        (Event(type="t", payload=None), "the payload of 't' is a NoneType"),  # type: ignore[arg-type]
+        (Event(type="t", payload={}, id="a b"), "'a b' is no id"),
+        (Event(type="\ud800", payload={}), "type holds half of a surrogate pair"),
+        (Event(type="t", payload={}, actor="\ud800"), "actor holds half"),
+        (Event(type="t", payload={}, frame_id="\ud800"), "frame_id holds half"),
+        (Event(type="t", payload={}, caused_by="\ud800"), "caused_by holds half"),
+        (Event(type="object.created", payload={}), r"payload lacks object, id; expected object, id"),
+        (Event(type="object.created", payload={"object": 1, "id": "a"}), r"payload\.object is a int"),
+        (Event(type="object.created", payload={"object": {"id": "a"}, "id": "a"}), "lacks type, data, version"),
+        (Event(type="object.removed", payload={"id": "a"}), "payload lacks type"),
+        (Event(type="relation.created", payload={"relation": {}}), "payload lacks id, source, target"),
+        (Event(type="relation.removed", payload={"id": "r"}), "payload lacks source, target, type"),
+        (Event(type="patch.proposed", payload={"patch": {"id": "p"}}), "lacks target, op, status"),
+        (Event(type="patch.applied", payload={"patch": {}}), "payload lacks target, diff, object"),
+        (Event(type="patch.rejected", payload={"patch_id": "p"}), "payload lacks target, reason"),
+        (created(data=[]), "data is a list; expected a mapping"),
+        (created(version=0), "version 0; expected an integer from 1"),
+        (created(version=True), "version True"),
+        (created(version="1"), "version '1'"),
+        (created(provenance=[]), "provenance that is no mapping"),
+        (related(data="x"), "data is a str"),
+    ],
+)
+def test_malformed(event: Event, says: str) -> None:
+    with pytest.raises((InvalidEventError, InvalidNameError), match=says):
+        prepare(event)
+
+
+@pytest.mark.parametrize("bad", [7, True, ["Run#1"], {"a": 1}, Decimal(1)])
+@pytest.mark.parametrize("field", ["frame_id", "caused_by"])
+def test_frame_and_cause_are_text(field: str, bad: Any) -> None:
+    with pytest.raises(InvalidEventError, match=f"{field} is"):
+        prepare(Event(type="t", payload={}, **{field: bad}))
+
+
+def test_an_integer_of_too_many_digits() -> None:
+    try:
+        prepare(note({"n": 10**5000}))
+    except InvalidEventError as error:
+        assert "payload.n" in str(error)  # noqa: PT017 - json's own error is a ValueError as well
+
+
+@pytest.mark.parametrize("kind", ["object.created", "relation.created"])
+def test_inside_and_outside_name_the_same(kind: str) -> None:
+    event = created() if kind == "object.created" else related()
+    other = Event(type=kind, payload={**event.payload, "id": "other"})
+    with pytest.raises(InvalidEventError, match=r"names 'other' outside and '.' inside; expected the same"):
+        prepare(other)
+
+
+def test_reserved_field() -> None:
+    with pytest.raises(ReservedFieldError, match="data holds the field 'provenance', which the graph keeps"):
+        prepare(created(data={"provenance": 1}))
+    assert check_data({"nested": {"provenance": 1}}) == {"nested": {"provenance": 1}}
+
+
+def test_four_megabytes() -> None:
+    overhead = len(encode(note({"t": ""})))
+    assert prepare(note({"t": "x" * (MAX_EVENT_BYTES - overhead)}))
+    with pytest.raises(InvalidEventError, match=r"the event 'note.made' takes 4,000,001 bytes; at most 4,000,000 fit"):
+        prepare(note({"t": "x" * (MAX_EVENT_BYTES - overhead + 1)}))
+    with pytest.raises(InvalidEventError, match="at most 4,000,000 fit"):
+        prepare(note({"t": "\U0001f525" * 1_000_000}))  # bytes count, not characters
+
+
+def test_lifecycle() -> None:
+    lifecycle = [
+        Event(type=name, payload={}).is_lifecycle for name in ("behavior.started", "runtime.x", "note.behavior.")
+    ]
+    assert lifecycle == [True, True, False]
+
+
+# Ids and clocks
+
+
+def test_ids_count_each_kind_for_itself() -> None:
+    counters: dict[str, int] = {}
+
+    def reserve(counter: str, n: int) -> int:
+        counters[counter] = counters.get(counter, 0) + n
+        return counters[counter] - n + 1
+
+    ids = IDGen(reserve)
+    assert [ids.event(), ids.event(), ids.relation(), ids.patch()] == ["evt_001", "evt_002", "rel_001", "patch_001"]
+    assert [ids.object("Memory"), ids.object("Run"), ids.object("Memory")] == ["Memory#1", "Run#1", "Memory#2"]
+    assert [ids.event() for _ in range(998)][-2:] == ["evt_999", "evt_1000"]
+    other = IDGen(reserve)
+    assert int(other.event()[4:]) > 1000
+    assert counters["evt"] < 2000  # a long run reserves by blocks, but wastes little
+
+
+def test_ids_of_a_branch_carry_its_name() -> None:
+    ids = IDGen(lambda _counter, _n: 7, branch="alt")
+    assert [ids.event(), ids.relation(), ids.patch(), ids.object("Run")] == [
+        "evt_alt-007",
+        "rel_alt-007",
+        "patch_alt-007",
+        "Run#alt-7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        ("evt_001", ("evt", 1)),
+        ("rel_1234", ("rel", 1234)),
+        ("patch_alt-007", ("patch", 7)),
+        ("Memory#12", ("Memory", 12)),
+        ("Run#not-the-ttl-3", ("Run", 3)),
+        ("checkout-api", None),
+        ("Run#7.planner", None),
+        ("evt_", None),
+        ("Memory#", None),
+    ],
+)
+def test_minted_number(identifier: str, expected: tuple[str, int] | None) -> None:
+    assert minted_number(identifier) == expected
+
+
+def test_clocks() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    frozen, ticking = FrozenClock(moment), TickingClock(moment, timedelta(minutes=1))
+    assert [frozen.now(), frozen.now()] == [moment, moment]
+    assert [ticking.now(), ticking.now()] == [moment, moment + timedelta(minutes=1)]
+    assert Clock().now().tzinfo is UTC
+
+
+def test_timestamps() -> None:
+    assert to_timestamp(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000000Z"
+    offset = timezone(timedelta(hours=2))
+    assert to_timestamp(datetime(2026, 1, 2, 3, 4, 5, 6, offset)) == "2026-01-02T01:04:05.000006Z"
+    assert to_microseconds("1970-01-01T00:00:00.000000Z") == 0
+    assert to_microseconds("2001-09-09T01:46:40.000001Z") == 1_000_000_000_000_001
+    assert to_microseconds("1969-12-31T23:59:59.999999Z") == -1
+
+
+moments = st.datetimes(min_value=datetime(1000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis wants it so
+
+
+@given(moments, moments)
+def test_text_order_is_time_order(one: datetime, two: datetime) -> None:
+    assert (to_timestamp(one) < to_timestamp(two)) == (one < two)
+    assert (to_microseconds(to_timestamp(one)) < to_microseconds(to_timestamp(two))) == (one < two)
