@@ -75,7 +75,7 @@ def object_removed(number: int, id: str, type: str = "Memory") -> Event:
     return event(number, "object.removed", {"id": id, "type": type})
 
 
-def relation_created(
+def relation_created(  # noqa: PLR0917 - as a relation reads
     number: int,
     id: str,
     source: str,

@@ -23,6 +23,7 @@ ROWS = [
     {"demo"},
     {"widgets"},
     {"magics", "cli"},
+    {"__main__"},
 ]
 RANK = {room: rank for rank, row in enumerate(ROWS) for room in row}
 
@@ -43,6 +44,7 @@ HOMES = {
     "ipydatawidgets": {"widgets"},
     "ipywidgets": {"widgets"},
     "jinja2": {"investigation.result", "investigation.report"},
+    "lazy_loader": {""},
     "markdown_it": {"importers"},
     "numpy": {"investigation.scene", "widgets"},
     "pandas": {"investigation", "importers", "widgets", "cli"},

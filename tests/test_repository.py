@@ -63,11 +63,11 @@ def test_the_changelog_has_the_version():
 
 
 def test_the_readme_has_a_row_for_every_command():
-    from contextmesh.cli import main  # noqa: PLC0415  # the other tests here need no package
+    from contextmesh.cli import cli  # noqa: PLC0415  # the other tests here need no package
 
-    assert main.commands
+    assert cli.commands
     rows = set(re.findall(r"^\| `([a-z-]+)", read("README.md"), re.MULTILINE))
-    assert set(main.commands) - rows == set()
+    assert set(cli.commands) - rows == set()
 
 
 @pytest.mark.parametrize("section", ["Schema and queries", "Limits", "What has been verified"])

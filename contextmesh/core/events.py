@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -19,7 +19,7 @@ from contextmesh.errors import (
 )
 
 SCHEMA_VERSION = 1
-MAX_EVENT_BYTES = 4_000_000
+MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VERSION = 2**63
 MAX_INTEGER_BITS = 14_000  # Python itself refuses to write integers of over 4,300 digits
@@ -325,6 +325,11 @@ def check_id(value: object) -> str:
         msg = f"{shown} is no id; expected 1 to 200 printable ASCII characters without spaces, such as 'checkout-api'"
         raise InvalidNameError(msg)
     return value
+
+
+def possible_ids(values: Iterable[object]) -> list[str]:
+    """Return those values that can be an id at all, sorted, each once; no store holds any other."""
+    return sorted({value for value in values if isinstance(value, str) and ID_PATTERN.fullmatch(value)})
 
 
 def check_kind(value: object) -> str:

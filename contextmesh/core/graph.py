@@ -235,9 +235,11 @@ class Reader:
         objects = self.get_objects(seen)
         return [objects[key] for key in sorted(objects)], [edges[key] for key in sorted(edges)]
 
-    def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:
-        """Return how many objects of these kinds there are, and in how many of them each term occurs."""
-        return self._base().count_terms(terms, kinds)
+    def count_terms(
+        self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()
+    ) -> tuple[int, dict[str, int]]:
+        """Return how many objects of these kinds there are, and how many each term would find in a `search`."""
+        return self._base().count_terms(terms, kinds, without)
 
     def search(
         self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int

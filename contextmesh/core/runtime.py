@@ -90,6 +90,7 @@ class Trigger:
 
     behavior: Behavior
     event: Event
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,8 @@ class Runtime:
         """
         self._read_log()
         found = {**self._scan.failed, **self._scan.open} if retry else self._scan.open
-        return [trigger for trigger in found.values() if frame in (None, trigger.event.frame_id)]
+        rows = [trigger for trigger in found.values() if frame in (None, trigger.event.frame_id)]
+        return sorted(rows, key=lambda trigger: (trigger.position, self._behaviors.index(trigger.behavior)))
 
     def _read_log(self) -> None:
         scan = self._scan
@@ -164,7 +166,7 @@ class Runtime:
                 scan.promotes.add(event.id)
             elif event.caused_by not in scan.promotes:
                 scan.open |= {
-                    (item.name, event.id): Trigger(behavior=item, event=event)
+                    (item.name, event.id): Trigger(behavior=item, event=event, position=scan.position)
                     for item in self._behaviors
                     if item.reacts_to(event)
                 }

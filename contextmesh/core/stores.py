@@ -130,8 +130,10 @@ class GraphStore(Protocol):
         """Return those of the patches that exist, by id."""
         ...
 
-    def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:
-        """Return how many objects of these kinds there are, and in how many of them each term occurs."""
+    def count_terms(
+        self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()
+    ) -> tuple[int, dict[str, int]]:
+        """Return how many objects of these kinds there are, and how many each term would find in a `search`."""
         ...
 
     def search(
@@ -373,9 +375,12 @@ class InMemoryGraphStore:
         rows = self._tables.patches
         return {key: Patch(**canonical(rows[key].to_dict())) for key in sorted(set(ids)) if key in rows}
 
-    def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:  # noqa: D102
+    def count_terms(  # noqa: D102
+        self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()
+    ) -> tuple[int, dict[str, int]]:
         rows = [row for row in self._tables.objects.values() if row.type in kinds]
-        return len(rows), {term: n for term in sorted(set(terms)) if (n := sum(term in row.search for row in rows))}
+        found = [row for row in rows if not _has(row, without)]
+        return len(rows), {term: n for term in sorted(set(terms)) if (n := sum(term in row.search for row in found))}
 
     def search(  # noqa: D102
         self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int

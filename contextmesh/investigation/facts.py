@@ -10,7 +10,7 @@ MAX_ID = 200
 
 def digest(*parts: str, length: int = 16) -> str:
     """Return a short stable name for some texts: the first hexadecimal digits of their SHA-256."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:length]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def relation_id(source: str, type_: str, target: str) -> str:

@@ -25,6 +25,11 @@ FIELDS: Mapping[str, type] = {
     "warnings": list,
     "usage": dict,
 }
+ITEMS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "seeds": {"id": str, "score": (int, float), "terms": list},
+    "paths": {"nodes": list, "relations": list},
+}
+TEXTS = ("context", "relations", "gaps", "warnings")
 
 
 def record_id(run: str, stage: str) -> str:
@@ -47,12 +52,34 @@ def load_record(key: str, reader: Reader) -> Object:
     if row is None:
         msg = f"the record {key!r} is missing from the graph, so the next stage has nothing to read; ask again"
         raise HandoffError(msg)
-    wrong = [name for name, kind in FIELDS.items() if type(row.data.get(name)) is not kind]
-    if row.type != "AgentRun" or wrong:
-        what = f"its fields {', '.join(wrong)} are missing or of another type" if wrong else f"it is a {row.type}"
+    what = damage(row)
+    if what:
         msg = f"the record {key!r} is unreadable: {what}; expected an AgentRun as its stage saved it, so ask again"
         raise HandoffError(msg)
     return row
+
+
+def damage(row: Object) -> str | None:
+    """Return what makes a stage's record unreadable, or None."""
+    if row.type != "AgentRun":
+        return f"it is a {row.type}"
+    wrong = [name for name, kind in FIELDS.items() if type(row.data.get(name)) is not kind]
+    wrong += [name for name in TEXTS if name not in wrong and not _are_texts(row.data[name])]
+    wrong += [name for name, parts in ITEMS.items() if name not in wrong and not _are_items(row.data[name], parts)]
+    return f"its fields {', '.join(wrong)} are missing or of another type" if wrong else None
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _are_items(values: Sequence[Any], parts: Mapping[str, type | tuple[type, ...]]) -> bool:
+    return all(
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), kind) for name, kind in parts.items())
+        and all(_are_texts(value[name]) for name, kind in parts.items() if kind is list)
+        for value in values
+    )
 
 
 def save_record(

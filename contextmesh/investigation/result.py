@@ -11,7 +11,7 @@ from contextmesh.core.graph import Reader
 from contextmesh.core.model import Object
 from contextmesh.core.runtime import Runtime, Step
 from contextmesh.errors import RunNotFoundError
-from contextmesh.investigation.records import record_id
+from contextmesh.investigation.records import damage, record_id
 from contextmesh.investigation.retrieval import Path, describe, reasons, shown
 from contextmesh.investigation.vocabulary import STAGES
 
@@ -117,9 +117,13 @@ class Investigation:
 
     @property
     def status(self) -> str:
-        """`completed`, or which stage has not run yet."""
-        missing = [stage for stage in STAGES if stage not in self._saved.records]
-        return f"the {missing[0]} has not run yet" if missing else "completed"
+        """`completed`, or which stage has not run yet or left an unreadable record."""
+        for stage in STAGES:
+            if stage in self._saved.damaged:
+                return f"the {stage}'s record is unreadable: {self._saved.damaged[stage]}"
+            if stage not in self._saved.records:
+                return f"the {stage} has not run yet"
+        return "completed"
 
     @property
     def answer(self) -> str:
@@ -245,7 +249,8 @@ class _Saved:
     def __init__(self, reader: Reader, run: str) -> None:
         keys = {stage: record_id(run, stage) for stage in STAGES}
         rows = reader.get_objects([*keys.values(), f"{run}.decision", *(f"{run}.task-{n}" for n in (1, 2, 3))])
-        self.records = {stage: rows[key] for stage, key in keys.items() if key in rows}
+        self.damaged = {stage: what for stage, key in keys.items() if key in rows and (what := damage(rows[key]))}
+        self.records = {stage: rows[key] for stage, key in keys.items() if key in rows and stage not in self.damaged}
         self.decision = rows.get(f"{run}.decision")
         research = self.records.get("researcher")
         data: Mapping[str, Any] = research.data if research else {}

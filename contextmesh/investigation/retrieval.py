@@ -88,8 +88,9 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
 
 
 def check_question(question: str, vocabulary: Vocabulary) -> str:
-    """Return a question, or refuse an empty or overlong one."""
+    """Return a question, half surrogate pairs replaced; or refuse an empty or overlong one."""
     limit = vocabulary.bounds.question
+    question = question.encode("utf-8", "replace").decode()
     if not question.strip():
         msg = "the question is empty; ask something, such as 'which change came before the errors?'"
         raise UsageError(msg)
@@ -110,7 +111,7 @@ def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> tuple[dict[s
     words = dict(list(words.items())[:MAX_CANDIDATE_TERMS])
     if not words:
         return {}, words, []
-    total, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS)
+    total, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS, HISTORY)
     common = {term for term, n in counts.items() if total >= bounds.common_from and n > bounds.common * total}
     rare = sorted((n, at, term) for at, term in enumerate(words) if (n := counts.get(term, 0)) and term not in common)
     weights = {term: round(math.log(1 + (total - n + 0.5) / (n + 0.5)), 6) for n, _, term in rare[: bounds.terms]}

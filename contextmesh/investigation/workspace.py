@@ -16,7 +16,7 @@ from contextmesh.core.runtime import Runtime
 from contextmesh.core.terms import terms
 from contextmesh.errors import AlreadyExistsError, IncompatibleRuntimeState, UsageError
 from contextmesh.investigation import portable
-from contextmesh.investigation.facts import Fact, Link, Reading, Report, digest, inside, relation_id
+from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, inside, relation_id
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source
 from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
@@ -216,7 +216,7 @@ class Workspace:
         }
         updates = {"text": text, "label": _label(text), "revision": number + 1}
         with self.graph.batch() as graph:
-            key = graph.add_object("Evidence", earlier, id=f"{old.id}.revision-{number}", actor=author or "user").id
+            key = graph.add_object("Evidence", earlier, id=_revision_id(old.id, number), actor=author or "user").id
             graph.add_relation(key, old.id, "RELATES_TO", id=relation_id(key, "RELATES_TO", old.id))
             graph.patch_object(
                 old.id,
@@ -240,7 +240,7 @@ class Workspace:
 
     def _named_in(self, text: str) -> list[str]:
         words = list(terms(text))[:MAX_TEXT_TERMS]
-        _, counts = self.graph.count_terms(words, ["Entity"]) if words else (0, {})
+        _, counts = self.graph.count_terms(words, ["Entity"], HISTORY) if words else (0, {})
         hits = self.graph.search(dict.fromkeys(counts, 1.0), ["Entity"], HISTORY, MAX_CANDIDATES) if counts else []
         rows = self.graph.get_objects([hit.id for hit in hits])
         return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
@@ -274,7 +274,7 @@ class Workspace:
             else:
                 self.graph.patch_object(key, fact.data, op="replace", actor="importer", rationale="its source changed")
                 report.changed += 1
-        for key in sorted(set(before) - facts.keys()):
+        for key in sorted(set(before) - {fact.id for fact in reading.facts}):
             if key in present and not present[key].data.get("withdrawn"):
                 why = "it vanished from its source"
                 self.graph.patch_object(key, {"withdrawn": True}, actor="importer", rationale=why)
@@ -293,7 +293,7 @@ class Workspace:
 
     def _mention_in_memories(self, facts: Iterable[Fact]) -> None:
         """Link earlier notes to entities that came later."""
-        total, _ = self.graph.count_terms([], ["Memory"])
+        total, _ = self.graph.count_terms([], ["Memory"], HISTORY)
         for fact in facts if total else ():
             row = Object(id=fact.id, type=fact.kind, data=fact.data)
             names = [name for name in _names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
@@ -584,7 +584,7 @@ class Session:
             UsageError: an empty or overlong question.
         """
         workspace = self._workspace
-        check_question(question, workspace.vocabulary)
+        question = check_question(question, workspace.vocabulary)
         graph = workspace.graph
         key = graph.ids.object("Run")
         with graph.batch():
@@ -653,7 +653,12 @@ def _names_of(row: Object) -> list[str]:
 def _names(name: str, text: str) -> bool:
     """Whether a text names something: as whole words, in any case, however it is spaced."""
     words = r"\s+".join(re.escape(word) for word in name.casefold().split())
-    return re.search(rf"(?<!\w){words}(?!\w)", text.casefold()) is not None
+    return re.search(rf"(?<!\w)(?<!\w[.\-]){words}(?![.\-]?\w)", text.casefold()) is not None
+
+
+def _revision_id(memory_id: str, number: int) -> str:
+    plain = f"{memory_id}.revision-{number}"
+    return plain if len(plain) <= MAX_ID else f"revision.{digest(plain)}"
 
 
 def _moment(at: str | datetime | None) -> str | None:
@@ -661,7 +666,7 @@ def _moment(at: str | datetime | None) -> str | None:
         return None
     try:
         moment = at if isinstance(at, datetime) else datetime.fromisoformat(at)
-    except ValueError:
+    except (TypeError, ValueError):
         msg = f"the time {at!r} cannot be read; expected ISO 8601 with a zone, such as '2026-03-02T14:05+01:00'"
         raise UsageError(msg) from None
     if moment.tzinfo is None:

@@ -27,6 +27,7 @@ from contextmesh.core.events import (
     check_relation_type,
     decode,
     encode,
+    possible_ids,
     to_json,
     to_microseconds,
 )
@@ -419,7 +420,7 @@ class FalkorDBGraphStore:
     # reading
 
     def get_objects(self, ids: Collection[str]) -> dict[str, Object]:  # noqa: D102
-        wanted = sorted(set(ids))
+        wanted = possible_ids(ids)
         found: dict[str, Object] = {}
         for chunk in _chunks(wanted):
             query = f"UNWIND $ids AS i MATCH (n:Node {{id: i}}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
@@ -433,7 +434,7 @@ class FalkorDBGraphStore:
         return [row for row in rows if matches(row.data, where)]
 
     def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:  # noqa: D102
-        wanted = sorted(set(ids))
+        wanted = possible_ids(ids)
         # Another process may have brought a type since; each type has an index of its own on the id.
         types = [row[0] for row in self._read("CALL db.relationshipTypes()")] if wanted else []
         found: dict[str, Relation] = {}
@@ -461,26 +462,28 @@ class FalkorDBGraphStore:
         else:
             query = f"MATCH (a:Node)-{edge}->(b:Node)"
         given = {"sources": sources, "targets": targets}
-        parameters = {key: sorted(set(value)) for key, value in given.items() if value is not None}
+        parameters = {key: possible_ids(value) for key, value in given.items() if value is not None}
         rows = self._read(f"{query} RETURN {_RELATION} ORDER BY x.id", **parameters)
         return [_relation(row) for row in rows]
 
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102
         query = "UNWIND $ids AS i MATCH (p:Patch {id: i}) RETURN p.id, p.data, p.status, p.reason ORDER BY p.id"
-        rows = self._read(query, ids=sorted(set(ids)))
+        rows = self._read(query, ids=possible_ids(ids))
         return {key: Patch(**json.loads(data)).settled(status, reason) for key, data, status, reason in rows}
 
-    def count_terms(self, terms: Collection[str], kinds: Collection[str]) -> tuple[int, dict[str, int]]:  # noqa: D102
+    def count_terms(  # noqa: D102
+        self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()
+    ) -> tuple[int, dict[str, int]]:
         labels = sorted({check_kind(kind) for kind in kinds})
         total = sum(int(self._read(f"MATCH (n:`{label}`) RETURN count(n)")[0][0]) for label in labels)
         query = (
             "UNWIND $terms AS t CALL db.idx.fulltext.queryNodes('Node', t) YIELD node "
-            "WHERE node.kind IN $kinds RETURN t, count(node) ORDER BY t"
+            f"WHERE node.kind IN $kinds{_absences(without)} RETURN t, count(node) ORDER BY t"
         )
         rows = self._read(query, terms=sorted(set(terms)), kinds=labels)
         return total, {term: int(n) for term, n in rows}
 
-    def search(
+    def search(  # noqa: D102
         self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Hit]:
         tests = _absences(without)
@@ -511,7 +514,7 @@ class FalkorDBGraphStore:
             "RETURN x.id, startNode(x).id, endNode(x).id, type(x), x.data, x.provenance"
         )
         found: dict[str, Relation] = {}
-        for start in sorted(set(ids)):  # one query an id, so that no hub takes the others' share
+        for start in possible_ids(ids):  # one query an id, so that no hub takes the others' share
             rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=limit)
             found |= {row[0]: _relation(row) for row in rows}
         return [found[key] for key in sorted(found)]
@@ -523,7 +526,7 @@ class FalkorDBGraphStore:
             QueryError: FalkorDB refused it (a write included), or it ran longer than `timeout_ms`.
         """
         self._prepare()
-        values = {str(key): check_parameter(value, f"${key}") for key, value in (parameters or {}).items()}
+        values = {_name(key): check_parameter(value, f"${key}") for key, value in (parameters or {}).items()}
 
         def ask() -> Any:
             # A client graph caches labels and keys that a rebuild may have renumbered, hence a new one.
@@ -691,6 +694,13 @@ def _relation(row: Sequence[Any]) -> Relation:
 def _absences(names: Collection[str]) -> str:
     kept = sorted(check_relation_type(name) for name in set(names) - RESERVED_PROPERTIES)
     return "".join(f" AND node.`{name}` IS NULL" for name in kept)
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not TYPE_PATTERN.fullmatch(name):
+        msg = f"{name!r} is no parameter name; expected a letter, then letters, digits or underscores"
+        raise QueryError(msg)
+    return name
 
 
 def check_parameter(value: object, path: str) -> Any:

@@ -258,7 +258,8 @@ def test_fold_keeps_one_row_an_entity() -> None:
     )
     [(row, timestamp)] = changes.objects.values()
     assert (row.type, row.data, timestamp) == ("Entity", {"n": 2}, "2026-01-01T00:00:04.000000Z")
-    assert (list(changes.removed_objects), [key[0] for key in changes.removed_relations], changes.relations) == (["a"], ["r"], {})
+    assert list(changes.removed_objects) == ["a"]
+    assert ([key[0] for key in changes.removed_relations], changes.relations) == (["r"], {})
 
 
 def test_fold_of_nothing() -> None:
