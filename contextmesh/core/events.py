@@ -25,6 +25,7 @@ MAX_VERSION = 2**63
 MAX_INTEGER_BITS = 14_000  # Python itself refuses to write integers of over 4,300 digits
 
 ID_PATTERN = re.compile(r"[!-~]{1,200}")
+SURROGATE = re.compile("[\ud800-\udfff]")
 TYPE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 RESERVED_TYPES = frozenset({"Node", "Head", "Patch"})
 RESERVED_FIELDS = frozenset({"provenance"})
@@ -130,7 +131,7 @@ def canonical(value: Any, path: str = "payload", depth: int = 0) -> Any:
 def _scalar(value: Any, path: str) -> str | int | float:
     if isinstance(value, str):
         text = str.__str__(value)
-        if any("\ud800" <= char <= "\udfff" for char in text):
+        if not text.isascii() and SURROGATE.search(text):
             msg = f"{path} holds half of a surrogate pair, which is not text; decode it properly first"
             raise NonSerializableEventError(msg)
         return text

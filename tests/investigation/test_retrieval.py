@@ -27,7 +27,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 NOON = FrozenClock(START)
 SEMANTIC = {"MENTIONS", "RELATES_TO", "SUPPORTS", "DEPENDS_ON", "OWNED_BY", "AFFECTS", "RESOLVED_BY"}
 FACTS = {"Memory", "Evidence", "Entity"}
-WORDS = "pump valve motor seal rotor shaft gasket bearing flange nozzle piston crank gear belt clutch brake".split()
+WORDS = ["pump", "valve", "motor", "seal", "rotor", "shaft", "gasket", "bearing"]
+WORDS += ["flange", "nozzle", "piston", "crank", "gear", "belt", "clutch", "brake"]
 
 
 def memory(facts: Sequence[tuple[str, str, dict[str, Any]]], links: Sequence[tuple[str, str, str]] = ()) -> Graph:

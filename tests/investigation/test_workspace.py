@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,14 @@ def test_an_entity_that_comes_later_is_linked_to_earlier_notes(ws: Workspace) ->
     assert contents(ws.graph) == before
 
 
+@pytest.mark.xfail(strict=True, reason="ingest links earlier notes to facts that it adds, not to those that it changes")
+def test_an_alias_that_comes_later_is_linked_to_earlier_notes(ws: Workspace) -> None:
+    row = ws.session("s").note("the book of accounts was late")
+    ws.ingest([reading([entity("ledger", "Ledger")])])
+    ws.ingest([reading([entity("ledger", "Ledger", aliases=["book of accounts"])])])
+    assert mentions(ws, row.id) == ["ledger"]
+
+
 def test_mentions_follow_a_revision(ws: Workspace) -> None:
     ws.ingest([reading([entity("ledger", "Ledger"), entity("vault", "Vault")])])
     row = ws.session("s").note("The Ledger was late")
@@ -315,8 +324,6 @@ print(json.dumps(done))
 
 
 def test_two_processes_that_revise_at_once_lose_nothing(ws: Workspace, folder: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     row = ws.session("s").note("start 0")
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda who: told(REVISE, folder, ws.name, row.id, who), ("ada", "bob")))
@@ -399,6 +406,14 @@ def test_a_source_that_is_given_twice_counts_once(ws: Workspace) -> None:
     ws.ingest([page, page])
     report = ws.ingest([page, page])
     assert (report.changed, report.withdrawn) == (0, 0)
+
+
+@pytest.mark.xfail(strict=True, reason="ingest withdraws facts that vanished from their source, never relations")
+def test_a_relation_that_its_source_no_longer_states_goes(ws: Workspace) -> None:
+    facts = [entity("src", "Alpha"), entity("src.ann", "Ann"), entity("src.bob", "Bob")]
+    ws.ingest([reading(facts, [link("src", "OWNED_BY", "src.ann")], source="src")])
+    ws.ingest([reading(facts, [link("src", "OWNED_BY", "src.bob")], source="src")])
+    assert [row.target for row in ws.graph.relations(source="src", type="OWNED_BY")] == ["src.bob"]
 
 
 def test_several_readings_may_share_a_fact(ws: Workspace) -> None:
@@ -750,6 +765,16 @@ def test_opening_an_unknown_name_without_creating_lists_the_known(ws: Workspace,
         cm.open("unheard-of", data_dir=folder, create=False)
 
 
+def test_four_threads_may_open_a_new_workspace_at_once(folder: Path, name: str) -> None:
+    def opened(_: int) -> list[str]:
+        with cm.open(name, data_dir=folder) as ws:
+            return [row.id for row in ws.graph.objects()]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(opened, range(4)))
+    assert found == [["agent.executor", "agent.planner", "agent.researcher", "agent.verifier", "workspace"]] * 4
+
+
 def test_closing_twice_is_fine(folder: Path, name: str) -> None:
     ws = cm.open(name, data_dir=folder)
     ws.close()
@@ -866,10 +891,11 @@ def test_a_megabyte_of_text_is_stored_and_found(ws: Workspace) -> None:
 
 
 PIECES = [
-    "'", '"', "`", "\\", "\0", "\n", "//", "/*", "*/", "--", ";", "|", "@", "@search:", "-", "~", "%", "*", "?", "$", "${",
-    "{", "}", "[", "]", "(", ")", "<", ">", "=>", "MATCH (n) DETACH DELETE n", "OR", "AND", "NOT", "checkout", "ttl",
-    "' OR 1=1", "\u202e", "\u200b", "\ufeff", "🔥", "שלום", "\x1b[31m", "%00", "\\u0000", "\\x00", "&amp;", "NULL", "nan",
-    "__proto__", "{{7*7}}", "$(id)", "a" * 300, "#", "!", "é", "̈", "ﷺ", "𝔘", "\uffff", "1e999", "-0", "\t", "~[1 2]", "w:",
+    "'", '"', "`", "\\", "\0", "\n", "//", "/*", "*/", "--", ";", "|", "@", "@search:", "-", "~", "%", "*", "?", "$",
+    "${", "{", "}", "[", "]", "(", ")", "<", ">", "=>", "MATCH (n) DETACH DELETE n", "OR", "AND", "NOT", "checkout",
+    "ttl", "' OR 1=1", "\u202e", "\u200b", "\ufeff", "🔥", "שלום", "\x1b[31m", "%00", "\\u0000", "\\x00", "&amp;",
+    "NULL", "nan", "__proto__", "{{7*7}}", "$(id)", "a" * 300, "#", "!", "é", "\u0308", "ﷺ", "𝔘", "\uffff", "1e999",
+    "-0", "\t", "~[1 2]", "w:",
 ]  # fmt: skip
 
 
@@ -900,7 +926,7 @@ def test_200_hostile_ids_raise_only_our_errors(acme: Workspace) -> None:
             lambda text=text: acme.investigation(text),
             lambda text=text: acme.revise(text, text),
         ):
-            with pytest.raises(ContextMeshError):  # noqa: PT011 - whichever of them
+            with pytest.raises(ContextMeshError):
                 call()
     assert whole(acme.graph) == before
 

@@ -37,10 +37,11 @@ def test_competing_owners_are_flagged_with_both_sources(ws: Workspace) -> None:
     people = [entity("ann", "Ann Lee", "person"), entity("bob", "Bob Ray", "person")]
     ws.ingest([reading([SYSTEM, *people], [link("system", "OWNED_BY", "ann", source="wiki page"),
                                           link("system", "OWNED_BY", "bob", source="pager rota")])])  # fmt: skip
-    assert competing(ws) == [
+    (warning,) = competing(ws)
+    assert warning == (
         "Competing values for owner of Quokka Gateway: 'Ann Lee' (says wiki page) against 'Bob Ray' (says pager rota). "
         "Find out which holds."
-    ]
+    )
 
 
 def test_an_owner_without_a_source_is_shown_by_its_relation(ws: Workspace) -> None:
