@@ -47,10 +47,10 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
     "patch.rejected": {"": ("patch_id", "target", "reason")},
 }
 PATCH_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "updates": (dict, NoneType),
-    "evidence": (list, NoneType),
-    "tool_request_event_ids": (list, NoneType),
-    "actor": (str, NoneType),
+    "updates": dict,
+    "evidence": list,
+    "tool_request_event_ids": list,
+    "actor": str,
     "rationale": (str, NoneType),
     "reason": (str, NoneType),
     "llm_request_event_id": (str, NoneType),
@@ -259,8 +259,10 @@ def _check_patch(payload: Mapping[str, Any]) -> None:
         msg = f"patch {patch['id']!r} has op {patch['op']!r}; expected one of {', '.join(PATCH_OPERATIONS)}"
         raise InvalidEventError(msg)
     for name, kind in PATCH_FIELDS.items():
-        if not isinstance(patch.get(name), kind):
-            msg = f"patch {patch['id']!r} has {name} {patch.get(name)!r}; expected {_kind_name(kind)}"
+        if name in patch and (not isinstance(patch[name], kind) or isinstance(patch[name], bool)):
+            msg = (
+                f"patch {patch['id']!r} has a {name} of type {type(patch[name]).__name__}; expected {_kind_name(kind)}"
+            )
             raise InvalidEventError(msg)
     check_data(patch.get("updates") or {})
     if patch["op"] == "create":
@@ -268,6 +270,7 @@ def _check_patch(payload: Mapping[str, Any]) -> None:
     if "object" in payload:
         _check_object(payload["object"])
         _same("patch.applied", payload["object"]["id"], patch["target"])
+        _same("patch.applied", patch["target"], payload["target"])
 
 
 def _check_created(payload: Mapping[str, Any]) -> None:
@@ -396,7 +399,7 @@ class TickingClock(Clock):
 
 def to_timestamp(moment: datetime) -> str:
     """Write a moment as ISO 8601 in UTC, always with microseconds, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def to_microseconds(timestamp: str) -> int:

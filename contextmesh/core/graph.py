@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, overload
@@ -125,8 +125,8 @@ class Reader:
         found = self._base().get_relations(ids)
         if not pending:
             return found
-        rows = _overlay_relations(list(found.values()), pending, lambda row: row.id in set(ids))
-        return {row.id: row for row in rows}
+        mine = [pending.relations[key] for key in ids if key in pending.relations]
+        return {row.id: row for row in _overlay_relations(list(found.values()), pending, mine)}
 
     def get_patch(self, patch_id: str) -> Patch | None:
         """Return a patch, or None if there is none of this id."""
@@ -176,15 +176,14 @@ class Reader:
         pending = self._pending()
         if not pending:
             return found
-        return _overlay_relations(
-            found,
-            pending,
-            lambda row: (
-                (sources is None or row.source in sources)
-                and (targets is None or row.target in targets)
-                and (types is None or row.type in types)
-            ),
+        mine = (
+            row
+            for row in pending.relations.values()
+            if (sources is None or row.source in sources)
+            and (targets is None or row.target in targets)
+            and (types is None or row.type in types)
         )
+        return _overlay_relations(found, pending, mine)
 
     def get_relations(
         self,
@@ -343,6 +342,10 @@ class Graph(Reader):
         if minted_number(event.id):
             msg = f"ids such as {event.id!r} are the graph's to mint; leave it out, or choose another form"
             raise InvalidEventError(msg)
+        patch = event.payload.get("patch")
+        for key in (event.payload.get("id"), patch.get("id") if isinstance(patch, Mapping) else None):
+            if event.type in {"object.created", "relation.created", "patch.proposed"} and isinstance(key, str):
+                self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
         return replace(recorded, payload=canonical(recorded.payload))
 
@@ -914,17 +917,17 @@ def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, An
 def _overlay_objects(found: dict[str, Object], pending: Changes, ids: Collection[str] | None) -> dict[str, Object]:
     for key in found.keys() & pending.removed_objects.keys():
         del found[key]
-    for key, (row, _) in pending.objects.items():
-        if ids is None or key in ids:
-            found[key] = Object(**canonical(row.to_dict()))
+    for key in pending.objects if ids is None else ids:
+        if key in pending.objects:
+            found[key] = Object(**canonical(pending.objects[key][0].to_dict()))
     return found
 
 
-def _overlay_relations(found: list[Relation], pending: Changes, wanted: Callable[[Relation], bool]) -> list[Relation]:
+def _overlay_relations(found: list[Relation], pending: Changes, mine: Iterable[Relation]) -> list[Relation]:
     gone = {row.id for row in pending.removed_relations.values()}
     ends = pending.removed_objects.keys()
     rows = {row.id: row for row in found if row.id not in gone and row.source not in ends and row.target not in ends}
-    rows |= {row.id: Relation(**canonical(row.to_dict())) for row in pending.relations.values() if wanted(row)}
+    rows |= {row.id: Relation(**canonical(row.to_dict())) for row in mine}
     return [rows[key] for key in sorted(rows)]
 
 

@@ -33,6 +33,8 @@ def terms(text: str) -> dict[str, str]:
     for word in _words(unicodedata.normalize("NFKC", text)):
         for term, source in _terms_of(word):
             found.setdefault(term, source)
+        if len(found) >= MAX_TERMS_STORED:
+            break
     return found
 
 

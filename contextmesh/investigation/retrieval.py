@@ -90,7 +90,7 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
 def check_question(question: str, vocabulary: Vocabulary) -> str:
     """Return a question, half surrogate pairs replaced; or refuse an empty or overlong one."""
     limit = vocabulary.bounds.question
-    question = question.encode("utf-8", "replace").decode()
+    question = question.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if not question.strip():
         msg = "the question is empty; ask something, such as 'which change came before the errors?'"
         raise UsageError(msg)

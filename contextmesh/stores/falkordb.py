@@ -83,7 +83,7 @@ TRUNCATE = """
 local rows = redis.call('XRANGE', KEYS[1], '-', ARGV[1] .. '-1')
 redis.call('DEL', KEYS[2])
 for _, row in ipairs(rows) do redis.call('XADD', KEYS[2], row[1], unpack(row[2])) end
-redis.call('RENAME', KEYS[2], KEYS[1])
+if #rows > 0 then redis.call('RENAME', KEYS[2], KEYS[1]) else redis.call('DEL', KEYS[1]) end
 return #rows
 """
 SWAP = """
@@ -363,6 +363,7 @@ class FalkorDBGraphStore:
         if self._searchable and ("NODE", "Node", "search") not in present:
             self._index_search()
         self._relation_types = {label for entity, label, _ in present if entity == "RELATIONSHIP"}
+        self._await_indexes()
         self._prepared = True
 
     def _indexes(self) -> set[tuple[str, str, str]]:
@@ -381,13 +382,14 @@ class FalkorDBGraphStore:
         self._define(
             "CALL db.idx.fulltext.createNodeIndex({label: 'Node', stopwords: []}, {field: 'search', nostem: true})",
         )
-        while any(
-            "UNDER CONSTRUCTION" in row[0] and not row[0].startswith("[Indexing] 0/0") for row in self._building()
-        ):
-            time.sleep(0.05)
+        self._await_indexes()
 
-    def _building(self) -> list[list[Any]]:
-        return self._ask("CALL db.indexes() YIELD status RETURN status", {})
+    def _await_indexes(self) -> None:
+        """Wait until every index answers; one that is still being built finds nothing, without an error."""
+        pause_s = 0.0005
+        while any(row[0] != "OPERATIONAL" for row in self._ask("CALL db.indexes() YIELD status RETURN status", {})):
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.1)
 
     # writing
 

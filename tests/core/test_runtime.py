@@ -239,7 +239,6 @@ def test_a_failure_is_settled_until_it_is_retried(opened: Callable[[], Graph]) -
     assert again.run(retry=True) == []
 
 
-@pytest.mark.xfail(strict=True, reason="pending(retry=True) lists all failed triggers before the open ones")
 def test_pending_is_oldest_first_also_with_failed_ones(graph: Graph) -> None:
     graph.add_object("Guest", id="ada", frame_id="Run#1")
     graph.add_object("Guest", id="bob", frame_id="Run#2")

@@ -46,6 +46,11 @@ HARD_TEXTS = {
 }
 
 
+NO_LIMIT = pytest.mark.xfail(
+    strict=True, reason="a limit from 2**32 overflows in FalkorDB: nothing comes back, no error"
+)
+
+
 def mentions(ws: Workspace, memory: str) -> list[str]:
     return [row.target for row in ws.graph.relations(source=memory, type="MENTIONS")]
 
@@ -150,7 +155,6 @@ def test_a_notes_time_needs_a_zone(ws: Workspace, at: Any, message: str) -> None
     assert ws.graph.objects("Memory") == []
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="datetime.fromisoformat raises TypeError for what is no text")
 @pytest.mark.parametrize("at", [date(2026, 3, 2), 1_772_456_700])
 def test_a_notes_time_of_another_type_is_refused_in_our_words(ws: Workspace, at: Any) -> None:
     with pytest.raises(UsageError, match="expected ISO 8601 with a zone"):
@@ -193,7 +197,6 @@ def test_a_note_mentions_entities_by_label_and_alias_as_whole_words(ws: Workspac
     assert mentions(ws, row.id) == named
 
 
-@pytest.mark.xfail(strict=True, reason="'Release 2.4' counts as named by 'Release 2.4.1': a dot ends a word in _names")
 def test_a_longer_version_is_another_name(ws: Workspace) -> None:
     ws.ingest([reading([entity("release", "Release 2.4", "change")])])
     assert mentions(ws, ws.session("s").note("Rolled back Release 2.4.1").id) == []
@@ -269,7 +272,6 @@ def test_superseded_text_is_neither_seed_nor_context(ws: Workspace) -> None:
     assert "alphaword" not in json.dumps(inv.to_dict()["evidence"]) + inv.answer
 
 
-@pytest.mark.xfail(strict=True, reason="count_terms counts superseded texts: a word of every revision is 'common'")
 def test_a_note_that_was_revised_often_is_still_found(ws: Workspace) -> None:
     row = ws.session("s").note("The pump leaks, first look")
     for number in range(2, 8):
@@ -277,7 +279,6 @@ def test_a_note_that_was_revised_often_is_still_found(ws: Workspace) -> None:
     assert list(ws.search("pump")["id"]) == [row.id]
 
 
-@pytest.mark.xfail(strict=True, raises=InvalidNameError, reason="the revision's id is the memory's and more")
 def test_a_note_with_a_long_id_can_be_revised(ws: Workspace) -> None:
     row = ws.session("s").note("one", id="n" * 200)
     assert ws.revise(row.id, "two").data["revision"] == 2
@@ -400,7 +401,6 @@ def test_an_unreadable_source_withdraws_nothing(ws: Workspace) -> None:
     assert ws.graph.get_object("src").version == 1
 
 
-@pytest.mark.xfail(strict=True, reason="the second reading finds its facts 'seen' and withdraws them all")
 def test_a_source_that_is_given_twice_counts_once(ws: Workspace) -> None:
     page = reading([evidence("src", "The source"), evidence("src.part", "A part")], source="src")
     ws.ingest([page, page])
@@ -490,6 +490,12 @@ def test_a_limit_is_at_least_one(acme: Workspace, limit: int) -> None:
     ):
         with pytest.raises(UsageError, match=f"limit is {limit}; expected 1 or more"):
             call()
+
+
+@pytest.mark.parametrize("limit", [1000, pytest.param(2**63 - 1, marks=NO_LIMIT), pytest.param(2**70, marks=NO_LIMIT)])
+def test_a_limit_may_be_as_large_as_one_likes(acme: Workspace, limit: int) -> None:
+    assert len(acme.search("ttl", limit=limit)) == 4
+    assert len(acme.neighborhood("maya-chen", limit=limit)) == 2
 
 
 def test_paths_are_described_shortest_first(acme: Workspace) -> None:
@@ -638,17 +644,13 @@ def test_cypher_refuses_a_parameter_that_is_not_plain(acme: Workspace, value: An
         acme.cypher("RETURN $value", {"value": value})
 
 
-@pytest.mark.parametrize("name", ["x=1 CREATE (:Evil) RETURN 1 //", "a b", "x\ny", "é", "'", '"', "🔥"])
-def test_a_parameters_strange_name_carries_no_cypher(acme: Workspace, name: str) -> None:
-    before = whole(acme.graph)
-    assert acme.cypher("RETURN 7 AS n", {name: 1}).to_dict("list") == {"n": [7]}
-    assert whole(acme.graph) == before
-
-
-@pytest.mark.xfail(strict=True, reason="a parameter's name is not checked: the client's own error comes out")
-@pytest.mark.parametrize("name", ["", "`", "\ud800"], ids=["empty", "backtick", "surrogate"])
-def test_a_parameters_impossible_name_is_refused_in_our_words(acme: Workspace, name: str) -> None:
-    with pytest.raises(QueryError, match="parameter"):
+@pytest.mark.parametrize(
+    "name", ["x=1 CREATE (:Evil) RETURN 1 //", "a b", "x\ny", "é", "'", "🔥", "", "`", "\ud800", "1", 7]
+)
+def test_cypher_refuses_a_parameters_strange_name(acme: Workspace, name: Any) -> None:
+    with pytest.raises(
+        QueryError, match="is no parameter name; expected a letter, then letters, digits or underscores"
+    ):
         acme.cypher("RETURN 1", {name: 1})
 
 
@@ -689,6 +691,34 @@ def test_a_question_is_refused_before_anything_is_saved(acme: Workspace, questio
     with pytest.raises(UsageError, match=message):
         acme.session("new").investigate(question)
     assert acme.graph.position == position
+
+
+@pytest.mark.xfail(
+    strict=True, reason="IDGen.brought() reserves a number for each id that was just minted: Run#1, Run#3"
+)
+def test_runs_are_numbered_one_by_one(acme: Workspace) -> None:
+    runs = [acme.session("s").investigate("Who owns the system?", run=False).run_id for _ in range(3)]
+    assert runs == ["Run#1", "Run#2", "Run#3"]
+
+
+@pytest.mark.xfail(
+    strict=True, raises=ConcurrentWriterError, reason="note() does not try again when another was faster"
+)
+@pytest.mark.parametrize("text", ["mine", "theirs"])
+def test_two_first_notes_of_a_session_at_once_are_both_kept(
+    ws: Workspace, opened: Opened, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    other = opened(ws.name)
+    mention = ws._mention
+
+    def raced(memory_id: str, text: str) -> None:
+        monkeypatch.undo()
+        other.session("new").note("theirs")
+        mention(memory_id, text)
+
+    monkeypatch.setattr(ws, "_mention", raced)
+    ws.session("new").note(text)
+    assert {row.data["text"] for row in ws.graph.objects("Memory")} == {"theirs", text}
 
 
 # isolation and names
@@ -944,26 +974,21 @@ def test_200_hostile_questions_raise_nothing(acme: Workspace) -> None:
     assert facts == [row.to_dict() for kind in ("Entity", "Memory", "Evidence") for row in acme.graph.objects(kind)]
 
 
-@pytest.mark.xfail(strict=True, raises=UnicodeEncodeError, reason="ids go into a query unchecked")
 def test_half_a_surrogate_pair_as_an_id_raises_our_error(acme: Workspace) -> None:
     with pytest.raises(ContextMeshError, match="no object"):
         acme.paths("\ud800", "maya-chen")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=UnicodeEncodeError, reason="digest() encodes the text before canonical() sees it"
-)
 def test_half_a_surrogate_pair_is_refused_as_a_note(acme: Workspace) -> None:
     with pytest.raises(ContextMeshError, match="half of a surrogate pair"):
         acme.session("s").note("\ud800")
 
 
-def test_half_a_surrogate_pair_is_refused_as_a_question(acme: Workspace) -> None:
-    acme.search("\ud800 ttl")
-    position = acme.graph.position
-    with pytest.raises(ContextMeshError, match="half of a surrogate pair"):
-        acme.session("s").investigate("what \ud800?")
-    assert acme.graph.position == position
+def test_half_a_surrogate_pair_in_a_question_is_replaced(acme: Workspace) -> None:
+    assert not acme.search("\ud800 ttl").empty
+    inv = acme.session("s").investigate("what \ud800 of the ttl?")
+    assert inv.question == "what ? of the ttl?"
+    assert inv.status == "completed"
 
 
 def test_the_clock_dates_what_is_written(opened: Opened) -> None:

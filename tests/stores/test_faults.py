@@ -333,8 +333,8 @@ def check_log(graph: Graph, acknowledged: list[dict[str, Any]]) -> Counter[str]:
     marks = Counter(row.frame_id for row in graph.events if row.frame_id)
     whole = {"add": 1, "relate": 2, "patch": 2, "remove": 3}
     assert acknowledged
-    lost = [ack for ack in acknowledged if marks[ack["mark"]] != whole[ack["kind"]]]
-    assert lost == []
+    wrong = [(ack["mark"], marks[ack["mark"]]) for ack in acknowledged if marks[ack["mark"]] != whole[ack["kind"]]]
+    assert wrong == [], "acknowledged, and in the log fewer or more times than once"
     torn = {mark: n for mark, n in marks.items() if mark and n != whole[mark.split(".")[0]]}
     assert torn == {}
     ids = [row.id for row in graph.events]

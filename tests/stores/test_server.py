@@ -258,7 +258,7 @@ def test_scheme_in_capitals_and_database_zero(run_redis: Callable[..., redis.Red
 def test_tls_url_to_a_server_without_tls(
     run_redis: Callable[..., redis.Redis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contextmesh.stores.server._CONNECT_TIMEOUT_S", 0.5)  # redis waits for the line to end
+    monkeypatch.setattr("contextmesh.stores.address._CONNECT_TIMEOUT_S", 0.5)  # redis waits for the line to end
     with pytest.raises(ServerError, match=r"at falkors://.*; check host, port and TLS"):
         open_server(f"falkors://127.0.0.1:{port_of(run_redis())}")
 
