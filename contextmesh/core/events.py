@@ -19,13 +19,14 @@ from contextmesh.errors import (
 )
 
 SCHEMA_VERSION = 1
-MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_EVENT_BYTES = 4 * 1024 * 1024 + 16 * 1024  # 4 MB: a text of 1 MB four times, as its patch holds it, and the rest
 MAX_DEPTH = 64
 MAX_VERSION = 2**63
 MAX_INTEGER_BITS = 14_000  # Python itself refuses to write integers of over 4,300 digits
 
 ID_PATTERN = re.compile(r"[!-~]{1,200}")
 SURROGATE = re.compile("[\ud800-\udfff]")
+TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 TYPE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 RESERVED_TYPES = frozenset({"Node", "Head", "Patch"})
 RESERVED_FIELDS = frozenset({"provenance"})
@@ -408,11 +409,15 @@ def to_microseconds(timestamp: str) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-class Reserve(Protocol):
-    """Reserve `n` numbers of a counter and return the first."""
+class Counters(Protocol):
+    """Where ids take their numbers from: a log."""
 
-    def __call__(self, counter: str, n: int) -> int:
-        """Reserve and return."""
+    def reserve(self, counter: str, n: int) -> int:
+        """Reserve `n` numbers of a counter for this caller alone; return the first."""
+        ...
+
+    def raise_counter(self, counter: str, at_least: int) -> None:
+        """Set a counter past a number that is in use, if it is not there yet."""
         ...
 
 
@@ -425,8 +430,8 @@ class IDGen:
 
     MAX_BLOCK = 256
 
-    def __init__(self, reserve: Reserve, branch: str = "") -> None:
-        self._reserve = reserve
+    def __init__(self, counters: Counters, branch: str = "") -> None:
+        self._counters = counters
         self._branch = f"{branch}-" if branch else ""
         self._blocks: dict[str, tuple[int, int, int]] = {}
 
@@ -434,7 +439,7 @@ class IDGen:
         value, end, size = self._blocks.get(counter, (0, 0, 0))
         if value >= end:
             size = min(size * 2 or 1, self.MAX_BLOCK)
-            value = self._reserve(counter, size)
+            value = self._counters.reserve(counter, size)
             end = value + size
         self._blocks[counter] = (value + 1, end, size)
         return value
@@ -455,15 +460,13 @@ class IDGen:
         """Return an id that a caller brings; one of a minted form raises its counter, so that none is minted twice."""
         found = minted_number(identifier)
         if found:
-            first = self._reserve(found[0], 1)
-            if first < found[1]:
-                self._reserve(found[0], found[1] - first)
+            self._counters.raise_counter(*found)
             self._blocks.pop(found[0], None)
         return identifier
 
     def object(self, type: str) -> str:
         """Mint an object id."""
-        return f"{type}#{self._branch}{self._reserve(type, 1)}"
+        return f"{type}#{self._branch}{self._counters.reserve(type, 1)}"
 
 
 _MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:[a-z0-9_-]+-)?(\d+)")

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from contextmesh.core import projection
 from contextmesh.core.events import (
+    TIMESTAMP_PATTERN,
     Clock,
     Event,
     IDGen,
@@ -18,6 +19,7 @@ from contextmesh.core.events import (
     check_kind,
     minted_number,
     prepare,
+    to_microseconds,
     to_timestamp,
 )
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
@@ -284,7 +286,7 @@ class Graph(Reader):
         commit_ids: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         super().__init__(log or InMemoryEventStore(), store or InMemoryGraphStore())
-        self.ids = ids or IDGen(self._log.reserve)
+        self.ids = ids or IDGen(self._log)
         self.clock = clock or Clock()
         self._commit_ids = commit_ids
         self._lock = threading.RLock()
@@ -348,6 +350,15 @@ class Graph(Reader):
                 self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
         return replace(recorded, payload=canonical(recorded.payload))
+
+    def replay(self, event: Event) -> None:
+        """Commit an event exactly as another log recorded it, id and timestamp included, with every check of `emit`.
+
+        Raises:
+            InvalidEventError: it is malformed, contradicts the graph, or is older than the event before it.
+            AlreadyExistsError, NotFoundError: what it creates exists, or what it changes does not.
+        """
+        self._commit(lambda draft: draft.add(event, brought=True, recorded=True))
 
     @contextmanager
     def batch(self) -> Iterator["Graph"]:
@@ -763,19 +774,23 @@ class _Draft:
         self.changes = Changes()
         self.brought: set[str] = set()
 
-    def add(self, event: Event, *, checked: bool = False, brought: bool = False) -> Event:
+    def add(self, event: Event, *, checked: bool = False, brought: bool = False, recorded: bool = False) -> Event:
         """Complete, validate and check an event, and fold it in.
 
         Args:
             event: what to add.
             checked: the caller has just made the checks that the graph would make.
             brought: the id comes from outside, so that the log may hold it already.
+            recorded: the timestamp is kept too.
         """
         graph = self._graph
         if brought:
             self._check_new(event.id)
         event = prepare(event)
-        event = replace(event, id=event.id or graph.ids.event(), timestamp=self._timestamp)
+        if recorded:
+            self._check_time(event)
+        else:
+            event = replace(event, id=event.id or graph.ids.event(), timestamp=self._timestamp)
         check = _PRECONDITIONS.get(event.type)
         if check and not checked:
             check(graph, event)
@@ -786,6 +801,15 @@ class _Draft:
             raise InvalidEventError(msg) from error
         self.events.append(event)
         return event
+
+    def _check_time(self, event: Event) -> None:
+        newest = self.events[-1].timestamp if self.events else self._graph._newest  # noqa: SLF001 - its own graph
+        if not TIMESTAMP_PATTERN.fullmatch(event.timestamp) or event.timestamp < newest:
+            msg = (
+                f"the timestamp {event.timestamp!r} is none, or before its predecessor's; expected UTC in microseconds"
+            )
+            raise InvalidEventError(msg)
+        to_microseconds(event.timestamp)
 
     def _check_new(self, event_id: str) -> None:
         if any(row.id == event_id for row in self.events) or self._graph._log.has_event(event_id):  # noqa: SLF001

@@ -81,6 +81,10 @@ class EventStore(Protocol):
         """Reserve `n` numbers of a counter for this caller alone; return the first."""
         ...
 
+    def raise_counter(self, counter: str, at_least: int) -> None:
+        """Set a counter past a number that is in use, if it is not there yet."""
+        ...
+
     def truncate_after(self, position: int) -> None:
         """Drop every event after a position; the graph must then be rebuilt."""
         ...
@@ -234,6 +238,10 @@ class InMemoryEventStore:
             first = self._counters[counter] + 1
             self._counters[counter] += n
             return first
+
+    def raise_counter(self, counter: str, at_least: int) -> None:  # noqa: D102
+        with self._lock:
+            self._counters[counter] = max(self._counters[counter], at_least)
 
     def truncate_after(self, position: int) -> None:  # noqa: D102
         with self._lock:

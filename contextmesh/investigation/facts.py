@@ -16,7 +16,8 @@ def digest(*parts: str, length: int = 16) -> str:
 def relation_id(source: str, type_: str, target: str) -> str:
     """Return the id that follows from a relation's ends and type, so that writing it twice is noticed."""
     plain = f"{source}>{type_}>{target}"
-    return plain if len(plain) <= MAX_ID else f"{type_}.{digest(source, type_, target, length=32)}"
+    clear = len(plain) <= MAX_ID and ">" not in source + target
+    return plain if clear else f"{type_}.{digest(source, type_, target, length=32)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,14 @@ class Report:
     unchanged: int = 0
     withdrawn: int = 0
     skipped: list[Skipped] = field(default_factory=list)
+
+    def add(self, other: "Report") -> None:
+        """Count another report's facts in."""
+        self.added += other.added
+        self.changed += other.changed
+        self.unchanged += other.unchanged
+        self.withdrawn += other.withdrawn
+        self.skipped += other.skipped
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""

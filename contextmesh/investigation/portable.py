@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tqdm.auto import tqdm
 
-from contextmesh.core.events import SCHEMA_VERSION, Event, encode, minted_number, prepare
-from contextmesh.core.projection import Changes
+from contextmesh.core.events import SCHEMA_VERSION, Event, encode, minted_number
+from contextmesh.core.graph import Graph
 from contextmesh.core.stores import Entry, EventStore
 from contextmesh.errors import ContextMeshError, ImportFileError, UsageError
 
@@ -68,28 +68,35 @@ def read_export(path: Path) -> list[Batch]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         msg = f"{path} cannot be read: {reason}"
         raise ImportFileError(msg) from None
-    batches: list[Batch] = []
-    pending: list[Event] = []
-    seen: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        if number == 1:
-            _check_header(line, path)
-            continue
-        if not line and number == len(lines):
-            continue
-        event, last = _read_line(line, number, path)
-        if event.id in seen:
-            msg = f"{path.name}:{number}: the event id {event.id!r} occurs twice; the file is damaged"
-            raise ImportFileError(msg)
-        seen.add(event.id)
-        pending.append(event)
-        if last == number - 1:
-            batches.append(tuple(pending))
-            pending = []
-    if pending:
+    _check_header(lines[0], path)
+    if lines[-1] == "":
+        del lines[-1]
+    rows = [_read_line(line, number, path) for number, line in enumerate(lines[1:], 2)]
+    if rows and rows[-1][1] != len(rows):
         msg = f"{path.name} ends in the middle of a commit; the file is cut off, so export again"
         raise ImportFileError(msg)
+    batches: list[Batch] = []
+    graph = Graph()  # in memory: every event must stand where it stands before any of them is written
+    first = 0
+    while first < len(rows):
+        batch = rows[first : rows[first][1]]
+        _replay(batch, graph, path, first + 2)
+        batches.append(tuple(event for event, _ in batch))
+        first += len(batch)
     return batches
+
+
+def _replay(batch: Sequence[tuple[Event, int]], graph: Graph, path: Path, line: int) -> None:
+    with graph.batch():
+        for number, (event, last) in enumerate(batch, line):
+            try:
+                if last != batch[0][1]:
+                    msg = f"its commit ends at position {last}, the one it stands in at {batch[0][1]}"
+                    raise ImportFileError(msg)
+                graph.replay(event)
+            except (ContextMeshError, ValueError) as error:
+                msg = f"{path.name}:{number}: the event cannot stand here: {error}; the file is damaged or was edited"
+                raise ImportFileError(msg) from None
 
 
 def _check_header(line: str, path: Path) -> None:
@@ -109,14 +116,12 @@ def _read_line(line: str, number: int, path: Path) -> tuple[Event, int]:
     position = number - 1
     try:
         row = json.loads(line)
-        event = prepare(Event(**row["event"]))
-        Changes().add(event)
-        sound = row["v"] == SCHEMA_VERSION and row["position"] == position and event.id and event.timestamp
-        last = int(row["last"])
-    except (ValueError, TypeError, KeyError, ContextMeshError) as error:
+        event, last = Event(**row["event"]), row["last"]
+        sound = row["v"] == SCHEMA_VERSION and row["position"] == position and type(last) is int and last >= position
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         msg = f"{path.name}:{number}: the line cannot be read: {error}"
         raise ImportFileError(msg) from None
-    if not sound or last < position:
+    if not sound:
         msg = f"{path.name}:{number}: expected the event at position {position}; the file is damaged or was edited"
         raise ImportFileError(msg)
     return event, last

@@ -74,7 +74,7 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
     """Find the evidence for a question, within the vocabulary's bounds."""
     bounds = vocabulary.bounds
     weights, words, notes = weigh(question, reader, vocabulary)
-    seeds = _seeds(weights, words, reader, bounds.seeds)
+    seeds = _seeds(weights, words, reader, min(bounds.seeds, bounds.context))
     context = _context({seed.id: seed.score for seed in seeds}, reader, vocabulary)
     relations = reader.relations(source=context, target=context, type=vocabulary.semantic) if context else []
     paths = inner_paths([seed.id for seed in seeds], relations, bounds.hops, bounds.paths)

@@ -1,9 +1,10 @@
 """Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,9 +15,9 @@ from contextmesh.core.graph import MAX_HOPS, Graph
 from contextmesh.core.model import Object
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.terms import terms
-from contextmesh.errors import AlreadyExistsError, IncompatibleRuntimeState, UsageError
+from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, IncompatibleRuntimeState, UsageError
 from contextmesh.investigation import portable
-from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, inside, relation_id
+from contextmesh.investigation.facts import MAX_ID, Fact, Reading, Report, digest, inside, relation_id
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source
 from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
@@ -36,6 +37,7 @@ LABEL_LENGTH = 80
 MAX_LABEL = 200
 MAX_TEXT_TERMS = 2000
 MAX_CANDIDATES = 500
+MAX_WRITES = 20  # how often a write is done again because another writer was faster
 SLOW_S = 1.0  # what takes longer shows its progress
 
 
@@ -175,14 +177,25 @@ class Workspace:
         """Create the workspace's own record and its four agents, if it is new."""
         if self.graph.get_object(WORKSPACE):
             return
-        try:
+        self._persist(self._create)
+
+    def _create(self) -> None:
+        if self.graph.get_object(WORKSPACE) is None:  # else another process has just done the same
             with self.graph.batch() as graph:
                 graph.add_object("Workspace", {"label": self.name}, id=WORKSPACE)
                 for stage in STAGES:
                     graph.add_object("Agent", {"label": stage.capitalize()}, id=agent_id(stage))
-        except RuntimeError:
-            if not self.graph.get_object(WORKSPACE):  # else another process has just done the same
-                raise
+
+    def _persist[T](self, write: Callable[[], T]) -> T:
+        """Write what reads the graph first; while another writer is faster, do it again from the start."""
+        for _ in range(MAX_WRITES):
+            position = self.graph.position
+            try:
+                return write()
+            except (AlreadyExistsError, ConcurrentWriterError):
+                if self.graph.catch_up() == position:
+                    raise  # nobody else wrote, so it would fail again
+        return write()
 
     # writing
 
@@ -254,37 +267,53 @@ class Workspace:
         seen: set[str] = set()
         held = [row.id for kind in ("Entity", "Evidence") for row in self.graph.objects(kind)]
         for reading in tqdm(list(readings), desc="importing", unit="file", delay=SLOW_S, leave=False):
-            with self.graph.batch():
-                self._ingest(reading, inside(reading.source, held), report, seen)
-            report.skipped += reading.skipped
+            facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
+            before = inside(reading.source, held)
+            report.add(self._persist(partial(self._ingest, reading, facts, before)))
+            seen.update(facts)
         return report
 
-    def _ingest(self, reading: Reading, before: Sequence[str], report: Report, seen: set[str]) -> None:
-        facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
-        seen.update(facts)
-        present = self.graph.get_objects({*facts, *before})
-        added = []
+    def _ingest(self, reading: Reading, facts: Mapping[str, Fact], before: Sequence[str]) -> Report:
+        report = Report(skipped=list(reading.skipped))
+        with self.graph.batch():
+            stated = self._state(facts, report)
+            self._withdraw(set(before) - {fact.id for fact in reading.facts}, report)
+            self._link(reading)
+            self._mention_in_memories(stated)
+        return report
+
+    def _state(self, facts: Mapping[str, Fact], report: Report) -> list[Fact]:
+        """Write what is new or reads differently, and return it."""
+        present = self.graph.get_objects(facts)
+        stated = []
         for key, fact in facts.items():
             if key not in present:
                 self.graph.add_object(self.vocabulary.check_kind(fact.kind), fact.data, id=key, actor="importer")
                 report.added += 1
-                added.append(fact)
+                stated.append(fact)
             elif present[key].data == canonical(fact.data):
                 report.unchanged += 1
             else:
                 self.graph.patch_object(key, fact.data, op="replace", actor="importer", rationale="its source changed")
                 report.changed += 1
-        for key in sorted(set(before) - {fact.id for fact in reading.facts}):
-            if key in present and not present[key].data.get("withdrawn"):
+                stated.append(fact)
+        return stated
+
+    def _withdraw(self, gone: Collection[str], report: Report) -> None:
+        for key, row in self.graph.get_objects(gone).items():
+            if not row.data.get("withdrawn"):
                 why = "it vanished from its source"
                 self.graph.patch_object(key, {"withdrawn": True}, actor="importer", rationale=why)
                 report.changed += 1
                 report.withdrawn += 1
-        self._link(reading.links)
-        self._mention_in_memories(added)
 
-    def _link(self, links: Iterable[Link]) -> None:
-        wanted = {relation_id(link.source, link.type, link.target): link for link in links}
+    def _link(self, reading: Reading) -> None:
+        """Bring the relations that lead from a source's own facts in step with it, and add the others."""
+        wanted = {relation_id(link.source, link.type, link.target): link for link in reading.links}
+        own = inside(reading.source, [fact.id for fact in reading.facts])
+        for row in self.graph.relations(source=own) if own else ():
+            if row.id not in wanted and row.provenance.get("actor") == "importer":
+                self.graph.remove_relation(row.id, actor="importer")
         present = self.graph.get_relations_by_id(wanted.keys())
         for key, link in wanted.items():
             if key not in present:
@@ -552,15 +581,19 @@ class Session:
             "author": author,
             "occurred_at": _moment(at),
         }
-        present = workspace.graph.get_object(key)
-        if present:
-            return self._same(present, text)
-        with workspace.graph.batch() as graph:
-            self._ensure(graph)
-            graph.add_object("Memory", data, id=key, actor=author or "user")
-            graph.add_relation(self.id, key, "HAS_MEMORY", id=relation_id(self.id, "HAS_MEMORY", key))
-            workspace._mention(key, text)  # noqa: SLF001 - the same module's
-        return needed(workspace.graph.get_object(key), key, f"workspace {workspace.name!r}")
+
+        def write() -> Object:
+            present = workspace.graph.get_object(key)
+            if present:
+                return self._same(present, text)
+            with workspace.graph.batch() as graph:
+                self._ensure(graph)
+                saved = graph.add_object("Memory", data, id=key, actor=author or "user")
+                graph.add_relation(self.id, key, "HAS_MEMORY", id=relation_id(self.id, "HAS_MEMORY", key))
+                workspace._mention(key, text)  # noqa: SLF001 - the same module's
+            return saved
+
+        return workspace._persist(write)  # noqa: SLF001 - the same module's
 
     def _same(self, present: Object, text: str) -> Object:
         """Return the note that is there already, or say that its id means something else."""
@@ -586,13 +619,18 @@ class Session:
         workspace = self._workspace
         question = check_question(question, workspace.vocabulary)
         graph = workspace.graph
-        key = graph.ids.object("Run")
-        with graph.batch():
-            self._ensure(graph)
-            data = {"label": question[:LABEL_LENGTH], "question": question, "session": self.id}
-            graph.add_object("Run", {**data, "position": graph.position}, id=key, actor="user", frame_id=key)
-            asked = {"run": key, "session": self.id, "question": question}
-            graph.emit(Event(type="question.asked", payload=asked, actor="user", frame_id=key))
+
+        def write() -> str:
+            key = graph.ids.object("Run")
+            with graph.batch():
+                self._ensure(graph)
+                data = {"label": _label(question), "question": question, "session": self.id}
+                graph.add_object("Run", {**data, "position": graph.position}, id=key, actor="user", frame_id=key)
+                asked = {"run": key, "session": self.id, "question": question}
+                graph.emit(Event(type="question.asked", payload=asked, actor="user", frame_id=key))
+            return key
+
+        key = workspace._persist(write)  # noqa: SLF001 - the same module's
         found = workspace.investigation(key)
         return found.run() if run else found
 

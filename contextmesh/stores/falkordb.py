@@ -60,6 +60,7 @@ MAX_PROPERTY_NAMES = 60_000  # FalkorDB holds 65,534; the rest is room for write
 READ_TIMEOUT_MS = 60_000
 MAX_RESENDS = 10
 CHUNK = 1000
+MAX_LIMIT = 2**31 - 1  # a larger one overflows in FalkorDB, and nothing comes back
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 
 # An entry's id is its position. The header `<base>-1` sorts before the first entry and after a parent's last.
@@ -499,7 +500,7 @@ class FalkorDBGraphStore:
             query,
             weights=[{"term": term, "weight": weight} for term, weight in sorted(weights.items())],
             kinds=sorted(set(kinds)),
-            limit=limit,
+            limit=min(limit, MAX_LIMIT),
         )
         return [Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms))) for key, score, terms in rows]
 
@@ -517,7 +518,7 @@ class FalkorDBGraphStore:
         )
         found: dict[str, Relation] = {}
         for start in possible_ids(ids):  # one query an id, so that no hub takes the others' share
-            rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=limit)
+            rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=min(limit, MAX_LIMIT))
             found |= {row[0]: _relation(row) for row in rows}
         return [found[key] for key in sorted(found)]
 

@@ -154,7 +154,7 @@ def test_duplicate_object(graph: Graph) -> None:
         ("Memory", [], "a", InvalidEventError, "data is a list"),
         ("Memory", {"provenance": {}}, "a", ReservedFieldError, "holds the field 'provenance'"),
         ("Memory", {"x": object()}, "a", NonSerializableEventError, r"payload\.object\.data\.x is a object"),
-        ("Memory", {"x": "y" * 4_194_304}, "a", InvalidEventError, "at most 4,194,304 fit"),
+        ("Memory", {"x": "y" * 4_210_688}, "a", InvalidEventError, "at most 4,210,688 fit"),
     ],
 )
 def test_refused_object(  # noqa: PLR0917 - its parameters
@@ -398,7 +398,7 @@ def test_refused_patch(graph: Graph, target: str, updates: Any, error: type[Exce
 
 def test_a_result_that_is_too_large_is_refused_whole(graph: Graph) -> None:
     graph.add_object("Memory", {"x": "y" * 2_500_000}, id="a")
-    with pytest.raises(InvalidEventError, match=r"the event 'patch.applied' takes .* at most 4,194,304 fit"):
+    with pytest.raises(InvalidEventError, match=r"the event 'patch.applied' takes .* at most 4,210,688 fit"):
         graph.patch_object("a", {"z": "y" * 1_000_000})
     assert (len(graph.events), graph.get_patch("patch_001")) == (1, None)
 

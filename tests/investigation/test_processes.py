@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import signal
 import subprocess
 import uuid
@@ -292,13 +291,19 @@ def test_a_record_that_is_damaged_inside_is_named(
         inv.step()
 
 
+def test_a_run_that_was_removed_stops_its_stages(acme: Workspace) -> None:
+    inv = acme.session("Tuesday").investigate(QUESTION, run=False)
+    inv.step()
+    inv.step()
+    acme.graph.remove_object(inv.run_id)
+    with pytest.raises(HandoffError, match="the plan of 'Run#1' is incomplete: 3 of 3 tasks and no run; ask again"):
+        inv.step()
+    assert acme.graph.objects("Decision") == []
+
+
 def test_a_damaged_record_can_still_be_shown(acme: Workspace) -> None:
     inv = acme.session("Tuesday").investigate(QUESTION)
     record = f"{inv.run_id}.planner"
     rest = {key: value for key, value in acme.graph.get_object(record).data.items() if key not in ("gaps", "warnings")}
     acme.graph.patch_object(record, rest, op="replace")
     assert "Release 2.4" in acme.investigation(inv.run_id).to_text()
-
-
-def test_the_steps_process_is_not_this_one() -> None:
-    assert told("import os; print(os.getpid())") != os.getpid()

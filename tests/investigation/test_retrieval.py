@@ -139,6 +139,21 @@ def test_identifiers_match_whole_and_in_parts() -> None:
     assert ranked("OrderService", graph)[0] == "c"
 
 
+def test_what_matches_by_a_common_word_alone_is_no_seed_beside_a_rare_one() -> None:
+    graph = memory(texts(**{f"f{n:02}": "pump" if n < 20 else "motor" for n in range(29)}, rare="valve"))
+    # N = 30: pump weighs ln(1 + 10.5 / 20.5) = 0.41, valve ln(1 + 29.5 / 1.5) = 3.03
+    assert ranked("pump valve", graph) == ["rare"]
+    assert len(ranked("pump", graph)) == 12
+
+
+@pytest.mark.parametrize("type_", ["HAS_MEMORY", "GENERATED", "HANDOFF_TO"])
+def test_only_relations_of_the_semantic_types_are_walked(type_: str) -> None:
+    graph = memory(texts(a="pump", b="motor", c="seal"), [("a", type_, "b"), ("c", type_, "a")])
+    found = retrieve("pump", graph, DEFAULT)
+    assert (found.context, found.relations, found.paths) == (("a",), (), ())
+    assert paths_between("a", "b", graph, DEFAULT, hops=3, limit=9) == []
+
+
 @pytest.mark.parametrize("state", ["superseded", "withdrawn"])
 def test_history_is_neither_seed_nor_context(state: str) -> None:
     facts = [*texts(a="pump", b="motor"), ("Evidence", "old", {"label": "pump pump", "text": "pump", state: True})]
