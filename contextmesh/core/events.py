@@ -469,7 +469,7 @@ class IDGen:
         return f"{type}#{self._branch}{self._counters.reserve(type, 1)}"
 
 
-_MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:[a-z0-9_-]+-)?(\d+)")
+_MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:[a-z0-9_-]+-)?(\d{1,15})")
 
 
 def minted_number(identifier: str) -> tuple[str, int] | None:

@@ -361,8 +361,12 @@ class Graph(Reader):
         self._commit(lambda draft: draft.add(event, brought=True, recorded=True))
 
     @contextmanager
-    def batch(self) -> Iterator["Graph"]:
+    def batch(self, *, guard: Callable[[], None] | None = None) -> Iterator["Graph"]:
         """Commit many events as one: reads inside see its own writes, an exception appends nothing.
+
+        Args:
+            guard: what must hold for the batch to land; called once its head is fixed, and again each time that
+                another writer was faster. It raises to give up.
 
         Raises:
             ConcurrentWriterError: at the end, if another writer changed what the batch relied on.
@@ -371,13 +375,15 @@ class Graph(Reader):
             if self._pending() is not None:
                 yield self
                 return
-            self._draft, self._owner = _Draft(self, self._known_head()), threading.get_ident()
+            draft = _Draft(self, self._known_head())
+            if guard:
+                guard()
+            self._draft, self._owner = draft, threading.get_ident()
             try:
                 yield self
-                draft = self._draft
             finally:
                 self._draft = self._owner = None
-            self._land(draft, None)
+            self._land(draft, None, guard=guard)
 
     def _known_head(self) -> int:
         return self.catch_up() if self._head is None else self._head
@@ -398,7 +404,13 @@ class Graph(Reader):
         finally:
             self._draft = self._owner = None
 
-    def _land[T](self, draft: "_Draft", build: Callable[["_Draft"], T] | None, result: Any = None) -> Any:
+    def _land[T](
+        self,
+        draft: "_Draft",
+        build: Callable[["_Draft"], T] | None,
+        result: Any = None,
+        guard: Callable[[], None] | None = None,
+    ) -> Any:
         """Append the draft, expecting the head that its reads were made at; after a conflict, build it anew."""
         commit_id = self._commit_ids()
         for _ in range(MAX_COMMITS):
@@ -409,7 +421,7 @@ class Graph(Reader):
                 tip = self._log.append_many(draft.events, expected=draft.head, commit_id=commit_id)
             except ConcurrentWriterError:
                 self._head = None
-                draft, result = self._again(draft, build)
+                draft, result = self._again(draft, build, guard)
                 continue
             except BaseException:
                 self._head = None  # the outcome is unknown: the next use reads the head anew
@@ -419,8 +431,12 @@ class Graph(Reader):
         msg = f"other writers were faster {MAX_COMMITS} times in a row; nothing was written, so try again"
         raise ConcurrentWriterError(msg)
 
-    def _again[T](self, old: "_Draft", build: Callable[["_Draft"], T] | None) -> tuple["_Draft", Any]:
+    def _again[T](
+        self, old: "_Draft", build: Callable[["_Draft"], T] | None, guard: Callable[[], None] | None
+    ) -> tuple["_Draft", Any]:
         draft = _Draft(self, self.catch_up())
+        if guard:
+            guard()
         if build:
             return draft, self._build(draft, build)
         try:

@@ -73,6 +73,9 @@ def behavior(
         >>> [step.status for step in Runtime(graph, [greet]).run()]
         ['completed']
     """
+    if isinstance(on, str):
+        msg = f"behavior {name!r}: on is {on!r}; expected a list of event types, such as [{on!r}]"
+        raise UsageError(msg)
     unknown = set(view or {}) - VIEW_KEYS
     if unknown:
         msg = f"behavior {name!r}: its view names {', '.join(sorted(unknown))}; expected {', '.join(sorted(VIEW_KEYS))}"
@@ -164,7 +167,7 @@ class Runtime:
                 scan.failed[key] = scan.open.pop(key)
             elif event.type == "promote.applied":
                 scan.promotes.add(event.id)
-            elif event.caused_by not in scan.promotes:
+            if event.caused_by not in scan.promotes:
                 scan.open |= {
                     (item.name, event.id): Trigger(behavior=item, event=event, position=scan.position)
                     for item in self._behaviors
@@ -196,12 +199,12 @@ class Runtime:
         view = View(position=graph.position)
         try:
             view = build_view(item.view, event, graph)
-            with graph.batch():
+            with graph.batch(guard=lambda: self._check_unsettled(trigger)):
                 started = graph.emit(Event(type="behavior.started", payload=note, **cause))
                 item.handler(event, graph, Context(view=view, behavior=item.name, cause=cause))
                 graph.emit(Event(type="behavior.completed", payload=note, **cause))
         except (AlreadyExistsError, ConcurrentWriterError) as error:
-            if any(other.behavior is item and other.event.id == event.id for other in self.pending(retry=True)):
+            if trigger in self.pending(retry=True):
                 self._fail(note, cause, error)
                 raise
             return Step(behavior=item.name, trigger=event, status="elsewhere", view=view)
@@ -209,6 +212,11 @@ class Runtime:
             self._fail(note, cause, error)
             raise
         return Step(behavior=item.name, trigger=event, status="completed", view=view, events=self._written(started))
+
+    def _check_unsettled(self, trigger: Trigger) -> None:
+        if trigger not in self.pending(retry=True):
+            msg = f"{trigger.behavior.name!r} has reacted to {trigger.event.id!r} in another process"
+            raise ConcurrentWriterError(msg)
 
     def _fail(self, note: Mapping[str, Any], cause: Mapping[str, Any], error: Exception) -> None:
         reason = traceback.format_exception_only(error)[-1].strip()

@@ -26,6 +26,9 @@ Batch = tuple[Event, ...]
 
 def write_export(log: EventStore, name: str, path: Path) -> int:
     """Write a log to a file that appears complete or not at all; return the number of events."""
+    if path.is_dir():
+        msg = f"{path} is a folder; expected the name of a file, such as {path / 'workspace.jsonl'}"
+        raise UsageError(msg)
     if not path.parent.is_dir():
         msg = f"the folder {path.parent} does not exist; create it, or export elsewhere"
         raise UsageError(msg)
@@ -118,6 +121,7 @@ def _read_line(line: str, number: int, path: Path) -> tuple[Event, int]:
         row = json.loads(line)
         event, last = Event(**row["event"]), row["last"]
         sound = row["v"] == SCHEMA_VERSION and row["position"] == position and type(last) is int and last >= position
+        sound = sound and bool(event.id and event.timestamp)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         msg = f"{path.name}:{number}: the line cannot be read: {error}"
         raise ImportFileError(msg) from None

@@ -9,7 +9,7 @@ from contextmesh.core.model import Object, Relation
 from contextmesh.core.runtime import Context
 from contextmesh.errors import HandoffError
 from contextmesh.investigation.facts import relation_id
-from contextmesh.investigation.vocabulary import STAGES
+from contextmesh.investigation.vocabulary import HISTORY, STAGES
 
 FIELDS: Mapping[str, type] = {
     "run": str,
@@ -133,7 +133,7 @@ def follows(stage: str) -> dict[str, str]:
 
 def current(rows: Mapping[str, Object]) -> dict[str, Object]:
     """Return the objects that are neither superseded nor withdrawn."""
-    return {key: row for key, row in rows.items() if not (row.data.get("superseded") or row.data.get("withdrawn"))}
+    return {key: row for key, row in rows.items() if all(row.data.get(name) is None for name in HISTORY)}
 
 
 def by_type(relations: Sequence[Relation], type_: str) -> list[Relation]:

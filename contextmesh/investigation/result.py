@@ -1,8 +1,10 @@
 """Investigation: what a run left in the graph, read back by the run's id."""
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "Synthetic data: invented for teaching, no real people, systems or incidents."
 WIDTH = 100
+TURNING = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
 PATHS_SHOWN = 12  # in a page or text, which name how many there are; the table holds all
 TEXT_SHOWN = 600  # characters of a fact in a page; the tables hold all of it
 
@@ -135,7 +138,7 @@ class Investigation:
     def decision(self) -> dict[str, Any] | None:
         """The saved decision as plain data, or None."""
         decision = self._saved.decision
-        return {"id": decision.id, **decision.data} if decision else None
+        return {"id": decision.id, **deepcopy(decision.data)} if decision else None
 
     @property
     def evidence(self) -> "pd.DataFrame":
@@ -173,7 +176,7 @@ class Investigation:
         """Return the investigation as plain data, as `contextmesh ask --json` prints it."""
         saved = self._saved
         names = ("id", "kind", "label", "text", "reasons")
-        return {
+        shown = {
             "question": self.question,
             "answer": self.answer,
             "evidence": [{name: row[name] for name in names} for row in saved.evidence],
@@ -184,6 +187,7 @@ class Investigation:
             "decision": self.decision,
             "run": self.run_id,
         }
+        return deepcopy(shown)
 
     def to_text(self) -> str:
         """Return the investigation as plain text, wrapped at 100 characters."""
@@ -336,11 +340,15 @@ def _task(row: Object) -> dict[str, Any]:
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
     import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
 
-    return pd.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
+    return pd.DataFrame([[copy(row[name]) for name in columns] for row in rows], columns=list(columns))
 
 
 def visible(text: str) -> str:
-    """Write control characters as escapes, so that a fact cannot steer the terminal that shows it."""
+    """Write control characters as escapes, so that a fact cannot steer the terminal that shows it.
+
+    So are those that turn the direction of writing for all that follows; right-to-left letters stay as they are.
+    """
+    text = TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return "".join(
         char if char == "\n" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}" for char in text
     )

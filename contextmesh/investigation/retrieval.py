@@ -87,9 +87,12 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
     )
 
 
-def check_question(question: str, vocabulary: Vocabulary) -> str:
+def check_question(question: object, vocabulary: Vocabulary) -> str:
     """Return a question, half surrogate pairs replaced; or refuse an empty or overlong one."""
     limit = vocabulary.bounds.question
+    if not isinstance(question, str):
+        msg = f"the question is a {type(question).__name__}; expected text"
+        raise UsageError(msg)
     question = question.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if not question.strip():
         msg = "the question is empty; ask something, such as 'which change came before the errors?'"

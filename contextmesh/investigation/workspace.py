@@ -210,7 +210,7 @@ class Workspace:
             NotFoundError: no memory of this id.
             UsageError: an empty text.
         """
-        _check_text(text, "note")
+        _check_text(text, "note's text")
         old = needed(self.graph.get_object(memory_id), memory_id, self._place())
         if old.type != "Memory":
             msg = f"{memory_id!r} is a {old.type}; only a Memory can be revised"
@@ -533,7 +533,7 @@ class Session:
 
     def __init__(self, workspace: Workspace, label: str) -> None:
         self._workspace = workspace
-        self.label = " ".join(label.split())
+        self.label = " ".join(label.split()) if isinstance(label, str) else ""
         if not self.label or len(self.label) > MAX_LABEL:
             msg = (
                 f"a session's label has {len(self.label)} characters; expected 1 to {MAX_LABEL}, such as 'Monday night'"
@@ -568,7 +568,7 @@ class Session:
             UsageError: an empty text, or a time without a zone.
             AlreadyExistsError: the id belongs to something else.
         """
-        _check_text(text, "note")
+        _check_text(text, "note's text")
         key = check_id(id) if id is not None else f"memory.{digest(self.id, text)}"
         workspace = self._workspace
         data = {
@@ -720,7 +720,7 @@ def _label(text: str) -> str:
 
 def _check_text(text: object, what: str) -> None:
     if not isinstance(text, str) or not text.strip():
-        msg = f"the {what}'s text is {text!r}; expected some words"
+        msg = f"the {what} is {text!r}; expected some words"
         raise UsageError(msg)
 
 

@@ -148,6 +148,7 @@ def unknown_workspace(server: Server, name: str) -> WorkspaceNotFoundError:
 
 def retried[T](server: Server, ask: Callable[[], T]) -> T:
     """Ask what is safe to ask twice; after an outage reconnect and ask again, once."""
+    server.check_open()
     try:
         return ask()
     except OUTAGES:
@@ -224,6 +225,7 @@ class FalkorDBEventStore:
 
     def _script(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run a script whose repetition is harmless, until its outcome is known."""
+        self._server.check_open()
         for _ in range(MAX_RESENDS):
             try:
                 return self._server.redis.eval(script, len(keys), *keys, *args)
@@ -411,6 +413,7 @@ class FalkorDBGraphStore:
             self._define(f"CREATE INDEX FOR ()-[r:`{check_relation_type(type_)}`]-() ON (r.id)")
             self._relation_types.add(type_)
         query, parameters = _statement(changes)
+        self._server.check_open()
         try:
             rows = self._write(query, expected=expected, new=new, **parameters)
         except OUTAGES:

@@ -52,6 +52,11 @@ class Server:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def check_open(self) -> None:
+        """Raise ServerError if this `Server` was closed, even while another one keeps the same server running."""
+        if self._closed:
+            raise ServerError(f"{self.describe()} is closed here; open it again")
+
     def describe(self) -> str:
         """Say where the server is, for people: a folder or an address, never a user name or password."""
         return self._where
@@ -100,8 +105,7 @@ class Server:
         Raises:
             ServerError: The server stayed silent, could not be started, or this `Server` is closed.
         """
-        if self._closed:
-            raise ServerError(f"{self.describe()} is closed here; call open_server() again")
+        self.check_open()
         if isinstance(self.redis, RedisCluster):
             self.redis.disconnect_connection_pools()
         else:

@@ -173,22 +173,22 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "an event twice": (
         lambda lines: edited(lambda row: row["event"].update(id=json.loads(lines[6])["event"]["id"]))(lines),
-        r"bad\.jsonl:8: the event id 'evt_\d+' occurs twice",
+        r"bad\.jsonl:8: .*the log holds an event 'evt_\d+' already",
     ),
     "a field too many": (edited(lambda row: row["event"].update(extra=1)), r"bad\.jsonl:8: the line cannot be read"),
     "no payload": (edited(lambda row: row["event"].pop("payload")), r"bad\.jsonl:8: the line cannot be read"),
     "no id": (edited(lambda row: row["event"].update(id="")), r"bad\.jsonl:8: expected the event"),
-    "an impossible id": (edited(lambda row: row["event"].update(id="a b")), r"bad\.jsonl:8: the line cannot be read"),
+    "an impossible id": (edited(lambda row: row["event"].update(id="a b")), r"bad\.jsonl:8: the event cannot stand"),
     "no time": (edited(lambda row: row["event"].update(timestamp="")), r"bad\.jsonl:8: expected the event"),
     "an object without id": (
-        edited(lambda row: row["event"]["payload"]["object"].pop("id")), r"bad\.jsonl:8: the line cannot be read",
+        edited(lambda row: row["event"]["payload"]["object"].pop("id")), r"bad\.jsonl:8: the event cannot stand here",
     ),
     "an impossible kind": (
-        edited(lambda row: row["event"]["payload"]["object"].update(type="a b")), r"bad\.jsonl:8: the line cannot",
+        edited(lambda row: row["event"]["payload"]["object"].update(type="a b")), r"bad\.jsonl:8: the event cannot",
     ),
     "a batch without its end": (lambda lines: [*lines[:7], ""], r"bad\.jsonl ends in the middle of a commit"),
     "last before its position": (edited(lambda row: row.update(last=2)), r"bad\.jsonl:8: expected the event"),
-    "last is text": (edited(lambda row: row.update(last="x")), r"bad\.jsonl:8: the line cannot be read"),
+    "last is text": (edited(lambda row: row.update(last="x")), r"bad\.jsonl:8: expected the event"),
 }  # fmt: skip
 
 
@@ -239,7 +239,6 @@ def test_what_is_no_file_is_refused(folder: Path, name: str, tmp_path: Path) -> 
     refuse(tmp_path, folder, name, "cannot be read: Is a directory")
 
 
-@pytest.mark.xfail(strict=True, reason="a line's timestamp is not read: the projection's ValueError comes out instead")
 @pytest.mark.parametrize("moment", ["yesterday", "2026-13-01T00:00:00.000000Z", "1"])
 def test_a_time_that_is_none_is_refused(exported: Path, folder: Path, name: str, tmp_path: Path, moment: str) -> None:
     path = tmp_path / "bad.jsonl"
@@ -248,7 +247,6 @@ def test_a_time_that_is_none_is_refused(exported: Path, folder: Path, name: str,
     refuse(path, folder, name, r"bad\.jsonl:8: ")
 
 
-@pytest.mark.xfail(strict=True, reason="read_export checks each event by itself, not against those before it")
 def test_an_object_that_is_created_twice_is_refused(exported: Path, folder: Path, name: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     lines = exported.read_text(encoding="utf-8").split("\n")
@@ -257,9 +255,6 @@ def test_an_object_that_is_created_twice_is_refused(exported: Path, folder: Path
     refuse(path, folder, name, r"bad\.jsonl:8: ")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=RecursionError, reason="json.loads raises RecursionError, which is no ValueError"
-)
 def test_a_line_that_nests_too_deep_is_refused(exported: Path, folder: Path, name: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     lines = exported.read_text(encoding="utf-8").split("\n")

@@ -427,7 +427,7 @@ def test_closing_twice_is_harmless_and_reconnecting_then_is_refused(tmp_path: Pa
     server: Server = open_server(data_dir=tmp_path)
     server.close()
     server.close()
-    with pytest.raises(ServerError, match=r"is closed here; call open_server\(\) again"):
+    with pytest.raises(ServerError, match=r"is closed here; open it again"):
         server.reconnect()
 
 
