@@ -533,7 +533,7 @@ class Session:
 
     def __init__(self, workspace: Workspace, label: str) -> None:
         self._workspace = workspace
-        self.label = " ".join(label.split()) if isinstance(label, str) else ""
+        self.label = _spaced(label)
         if not self.label or len(self.label) > MAX_LABEL:
             msg = (
                 f"a session's label has {len(self.label)} characters; expected 1 to {MAX_LABEL}, such as 'Monday night'"
@@ -714,8 +714,13 @@ def _moment(at: str | datetime | None) -> str | None:
 
 
 def _label(text: str) -> str:
-    line = " ".join(text.split())
+    line = _spaced(text)
     return line if len(line) <= LABEL_LENGTH else f"{line[:LABEL_LENGTH].rsplit(' ', 1)[0]} …"
+
+
+def _spaced(text: object) -> str:
+    """Return a text with single spaces; nothing for what is no text."""
+    return " ".join(text.split()) if isinstance(text, str) else ""
 
 
 def _check_text(text: object, what: str) -> None:
