@@ -1,7 +1,8 @@
 from . import demo
 from .core.events import Clock, Event, FrozenClock, IDGen, TickingClock
-from .core.graph import Graph, Reader
+from .core.graph import Graph
 from .core.model import Object, Patch, Relation, View
+from .core.reader import Reader
 from .core.runtime import Runtime, behavior
 from .core.stores import EventStore, GraphStore, InMemoryEventStore, InMemoryGraphStore
 from .errors import (

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation, View, Where, lookup, matches
+from contextmesh.core.reader import Reader
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError
 
 MAX_VIEWS = 5

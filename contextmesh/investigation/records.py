@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Context
 from contextmesh.errors import HandoffError
 from contextmesh.investigation.facts import relation_id

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from contextmesh.core.graph import Reader
 from contextmesh.core.model import Object
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Runtime, Step
 from contextmesh.errors import RunNotFoundError
 from contextmesh.investigation.records import damage, record_id

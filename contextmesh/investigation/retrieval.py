@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contextmesh.core.graph import Reader
 from contextmesh.core.model import Object, Relation
+from contextmesh.core.reader import Reader
 from contextmesh.core.terms import terms
 from contextmesh.errors import NotFoundError, UsageError
 from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, STOP_WORDS, Vocabulary

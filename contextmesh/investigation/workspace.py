@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm.auto import tqdm
 
 from contextmesh.core.events import Clock, Event, canonical, check_id
-from contextmesh.core.graph import MAX_HOPS, Graph
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
+from contextmesh.core.reader import MAX_HOPS
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.terms import terms
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, IncompatibleRuntimeState, UsageError

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from contextmesh.core.events import Event, TickingClock
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import MAX_VIEWS, Behavior, Context, Runtime, Step, behavior
 from contextmesh.core.stores import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError

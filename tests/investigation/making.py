@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from contextmesh.core.graph import Reader
+from contextmesh.core.reader import Reader
 from contextmesh.investigation.facts import Fact, Link, Reading
 
 ROOT = Path(__file__).parents[2]

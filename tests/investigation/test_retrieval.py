@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextmesh.core.events import FrozenClock, TickingClock
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
+from contextmesh.core.reader import Reader
 from contextmesh.errors import UsageError
 from contextmesh.investigation.retrieval import Retrieval, check_question, paths_between, retrieve, weigh
 from contextmesh.investigation.vocabulary import DEFAULT, RELATIONS, Bounds, Vocabulary

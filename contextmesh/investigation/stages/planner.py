@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Context, behavior
 from contextmesh.investigation.records import by_type, current, follows, read_record, relate, save_record
 from contextmesh.investigation.retrieval import shown

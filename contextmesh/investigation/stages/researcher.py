@@ -1,7 +1,8 @@
 """Researcher: retrieves, and saves what it found by id."""
 
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Behavior, Context, behavior
 from contextmesh.investigation.records import save_record
 from contextmesh.investigation.retrieval import Retrieval, retrieve

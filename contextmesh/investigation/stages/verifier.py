@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph, Reader
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
+from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Behavior, Context, behavior
 from contextmesh.errors import HandoffError
 from contextmesh.investigation.records import (

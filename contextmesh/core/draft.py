@@ -1,0 +1,193 @@
+"""Draft: the events of one commit, and what must hold of the graph for each of them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from contextmesh.core.events import TIMESTAMP_PATTERN, Event, IDGen, prepare, to_microseconds, to_timestamp
+from contextmesh.core.model import Object, Patch
+from contextmesh.core.projection import Changes
+from contextmesh.core.reader import Reader
+from contextmesh.core.stores import EventStore
+from contextmesh.errors import (
+    AlreadyExistsError,
+    DuplicateEventError,
+    InvalidEventError,
+    InvalidPatchLifecycleState,
+    NotFoundError,
+)
+
+
+class Draft:
+    """The events of one commit, checked one by one against the graph as it stood at `head` and against each other."""
+
+    def __init__(self, graph: Reader, log: EventStore, ids: IDGen, *, head: int, newest: str, now: datetime) -> None:
+        self._graph = graph
+        self._log = log
+        self._ids = ids
+        self.head = head
+        self._newest = newest
+        # One timestamp a commit, never below its predecessor's, whatever the clock does.
+        self._timestamp = max(to_timestamp(now), newest)
+        self.events: list[Event] = []
+        self.changes = Changes()
+        self.brought: set[str] = set()
+
+    def add(self, event: Event, *, checked: bool = False, brought: bool = False, recorded: bool = False) -> Event:
+        """Complete, validate and check an event, and fold it in.
+
+        Args:
+            event: what to add.
+            checked: the caller has just made the checks that the graph would make.
+            brought: the id comes from outside, so that the log may hold it already.
+            recorded: the timestamp is kept too.
+        """
+        if brought:
+            self._check_new(event.id)
+        event = prepare(event)
+        if recorded:
+            self._check_time(event)
+        else:
+            event = replace(event, id=event.id or self._ids.event(), timestamp=self._timestamp)
+        check = _PRECONDITIONS.get(event.type)
+        if check and not checked:
+            check(self._graph, event)
+        try:
+            self.changes.add(event)
+        except (TypeError, KeyError, ValueError) as error:
+            msg = f"{event.type}: the payload cannot be projected: {error}; the README lists what each payload holds"
+            raise InvalidEventError(msg) from error
+        self.events.append(event)
+        return event
+
+    def _check_time(self, event: Event) -> None:
+        newest = self.events[-1].timestamp if self.events else self._newest
+        if not TIMESTAMP_PATTERN.fullmatch(event.timestamp) or event.timestamp < newest:
+            msg = (
+                f"the timestamp {event.timestamp!r} is none, or before its predecessor's; expected UTC in microseconds"
+            )
+            raise InvalidEventError(msg)
+        to_microseconds(event.timestamp)
+
+    def _check_new(self, event_id: str) -> None:
+        if any(row.id == event_id for row in self.events) or self._log.has_event(event_id):
+            msg = f"the log holds an event {event_id!r} already; leave the id out to have one minted"
+            raise DuplicateEventError(msg)
+        self.brought.add(event_id)
+
+
+def _check_creates_object(graph: Reader, event: Event) -> None:
+    if graph.get_object(event.payload["id"]):
+        msg = f"the graph holds an object {event.payload['id']!r} already; patch it, or choose another id"
+        raise AlreadyExistsError(msg)
+
+
+def _check_removes_object(graph: Reader, event: Event) -> None:
+    row = graph.get_object(event.payload["id"])
+    if row is None:
+        raise no_object(event.payload["id"])
+    _check_type(row.type, event.payload["type"], row.id)
+
+
+def _check_creates_relation(graph: Reader, event: Event) -> None:
+    if graph.get_relation(event.payload["id"]):
+        msg = f"the graph holds a relation {event.payload['id']!r} already; remove it first, or choose another id"
+        raise AlreadyExistsError(msg)
+
+
+def _check_removes_relation(graph: Reader, event: Event) -> None:
+    row = graph.get_relation(event.payload["id"])
+    if row is None:
+        raise no_relation(event.payload["id"])
+    if (row.source, row.target, row.type) != tuple(event.payload[name] for name in ("source", "target", "type")):
+        msg = f"relation {row.id!r} is {row.source!r} -{row.type}-> {row.target!r}; the event names other ends"
+        raise InvalidEventError(msg)
+
+
+def _check_proposes(graph: Reader, event: Event) -> None:
+    patch = event.payload["patch"]
+    if patch["status"] != "proposed":
+        msg = f"patch.proposed carries the status {patch['status']!r}; expected 'proposed'"
+        raise InvalidEventError(msg)
+    if graph.get_patch(patch["id"]):
+        msg = f"the graph holds a patch {patch['id']!r} already; choose another id"
+        raise AlreadyExistsError(msg)
+
+
+def _check_applies(graph: Reader, event: Event) -> None:
+    patch = proposed(graph, event.payload["patch"]["id"])
+    new = event.payload["object"]
+    old = graph.get_object(patch.target)
+    reason = objection(patch, old)
+    expected = 1 if old is None else old.version if patch.op == "remove" else old.version + 1
+    if reason or event.payload["patch"]["status"] != "applied" or new["version"] != expected:
+        msg = f"patch {patch.id!r} cannot be applied: {reason or f'the object would have version {expected}'}"
+        raise InvalidEventError(msg)
+    if old:
+        _check_type(old.type, new["type"], old.id)
+    before = patch.to_dict()
+    if {**before, **event.payload["patch"], "status": "proposed", "reason": None} != before:
+        msg = f"patch {patch.id!r} was proposed differently from what this event applies; apply it as it was proposed"
+        raise InvalidEventError(msg)
+    if old and new.get("provenance", {}).get("created_by") != old.provenance.get("created_by"):
+        msg = f"object {old.id!r} was removed and created anew since this patch was built; read it again"
+        raise InvalidEventError(msg)
+
+
+def _check_rejects(graph: Reader, event: Event) -> None:
+    proposed(graph, event.payload["patch_id"])
+
+
+_PRECONDITIONS: dict[str, Callable[[Reader, Event], None]] = {
+    "object.created": _check_creates_object,
+    "object.removed": _check_removes_object,
+    "relation.created": _check_creates_relation,
+    "relation.removed": _check_removes_relation,
+    "patch.proposed": _check_proposes,
+    "patch.applied": _check_applies,
+    "patch.rejected": _check_rejects,
+}
+
+
+def _check_type(old: str, new: str, object_id: str) -> None:
+    if old != new:
+        msg = f"object {object_id!r} is a {old}; the event calls it a {new}, and an object's type never changes"
+        raise InvalidEventError(msg)
+
+
+def objection(patch: Patch, old: Object | None) -> str | None:
+    """Return why a patch cannot be applied to its target as it is, or None."""
+    if patch.op == "create":
+        return "the object exists already" if old else None
+    if old is None:
+        return "the object does not exist"
+    if patch.expected_version not in (None, old.version):
+        return f"expected version {patch.expected_version}, the object has version {old.version}"
+    return None
+
+
+def proposed(reader: Reader, patch_id: str) -> Patch:
+    """Return a patch that can still be applied or rejected.
+
+    Raises:
+        NotFoundError: no patch of this id.
+        InvalidPatchLifecycleState: it is settled already.
+    """
+    patch = reader.get_patch(patch_id)
+    if patch is None:
+        msg = f"no patch {patch_id!r} in the graph at position {reader.position}"
+        raise NotFoundError(msg)
+    if patch.status != "proposed":
+        msg = f"patch {patch_id!r} is {patch.status}; only a proposed patch can be applied or rejected"
+        raise InvalidPatchLifecycleState(msg)
+    return patch
+
+
+def no_object(object_id: str) -> NotFoundError:
+    """Return the error for an object that is not there."""
+    return NotFoundError(f"no object {object_id!r} in the graph; `graph.objects()` lists what is there")
+
+
+def no_relation(relation_id: str) -> NotFoundError:
+    """Return the error for a relation that is not there."""
+    return NotFoundError(f"no relation {relation_id!r} in the graph; `graph.relations()` lists what is there")
