@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, settings
 from contextmesh.core.events import TickingClock
 from contextmesh.core.graph import Graph
 from contextmesh.errors import WorkspaceNotFoundError
-from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore, drop_workspace
+from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
+from contextmesh.stores.keyspace import drop_workspace
 from contextmesh.stores.server import Server, open_server
 
 settings.register_profile(

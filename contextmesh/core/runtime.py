@@ -239,7 +239,8 @@ def build_view(spec: Mapping[str, Any], event: Event, graph: Graph) -> View:
         ConcurrentWriterError: the head moved five times.
     """
     for _ in range(MAX_VIEWS):
-        position = graph.position
+        # The trigger may have been read from the log before its own process has projected it.
+        position = graph.catch_up()
         view = _view_at(position, spec, event, graph.reader())
         if graph.position == position:
             return view

@@ -69,7 +69,7 @@ def open(  # noqa: A001 - read as contextmesh.open
         MissingServerError: the embedded server is not installed.
         ServerError: FalkorDB cannot be reached or started.
     """
-    from contextmesh.stores.falkordb import check_name, unknown_workspace, workspace_names  # noqa: PLC0415
+    from contextmesh.stores.keyspace import check_name, unknown_workspace, workspace_names  # noqa: PLC0415
     from contextmesh.stores.server import open_server  # noqa: PLC0415
 
     check_name(name)
@@ -88,7 +88,7 @@ def drop(name: str, *, url: str | None = None, data_dir: str | Path | None = Non
     Raises:
         WorkspaceNotFoundError: there is none, unless `missing_ok`.
     """
-    from contextmesh.stores.falkordb import check_name, drop_workspace, workspace_names  # noqa: PLC0415
+    from contextmesh.stores.keyspace import check_name, drop_workspace, workspace_names  # noqa: PLC0415
     from contextmesh.stores.server import open_server  # noqa: PLC0415
 
     check_name(name)
@@ -112,7 +112,8 @@ def restore(
         AlreadyExistsError: the server holds a workspace of this name.
         ImportFileError: the file is no export; nothing was written.
     """
-    from contextmesh.stores.falkordb import FalkorDBEventStore, check_name, drop_workspace  # noqa: PLC0415
+    from contextmesh.stores.falkordb import FalkorDBEventStore  # noqa: PLC0415
+    from contextmesh.stores.keyspace import check_name, drop_workspace  # noqa: PLC0415
     from contextmesh.stores.server import open_server  # noqa: PLC0415
 
     check_name(name)
@@ -508,7 +509,7 @@ class Workspace:
         Returns:
             server, versions, durability, log_position, graph_position, healthy, problems, removed.
         """
-        from contextmesh.stores.falkordb import leftovers, remove_leftover  # noqa: PLC0415
+        from contextmesh.stores.keyspace import leftovers, remove_leftover  # noqa: PLC0415
 
         removed = leftovers(self._server, self.name)
         for key in removed:

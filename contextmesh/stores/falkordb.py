@@ -6,22 +6,16 @@ run inside a transaction: a failing query would leave the other commands standin
 """
 
 import json
-import math
-import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import falkordb
 import redis
-from falkordb.edge import Edge
-from falkordb.node import Node
-from falkordb.path import Path
 
 from contextmesh.core.events import (
-    TYPE_PATTERN,
     Event,
     check_kind,
     check_relation_type,
@@ -29,39 +23,30 @@ from contextmesh.core.events import (
     encode,
     possible_ids,
     to_json,
-    to_microseconds,
 )
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
 from contextmesh.core.projection import Changes
-from contextmesh.core.stores import (
-    RESERVED_PROPERTIES,
-    Entry,
-    Hit,
-    check_cut,
-    iter_pages,
-    mirrored,
-    missing_event,
-    searched,
+from contextmesh.core.stores import Entry, Hit, check_cut, iter_pages, missing_event
+from contextmesh.errors import ConcurrentWriterError, CorruptedEventPayloadError, InvalidEventError, QueryError
+from contextmesh.stores.cypher import (
+    OBJECT,
+    RELATION,
+    absences,
+    check_parameters,
+    chunks,
+    plain,
+    projection_query,
+    properties,
+    read_object,
+    read_relation,
 )
-from contextmesh.core.terms import search_text
-from contextmesh.errors import (
-    ConcurrentWriterError,
-    CorruptedEventPayloadError,
-    InvalidEventError,
-    InvalidNameError,
-    QueryError,
-    ServerError,
-    WorkspaceNotFoundError,
-)
+from contextmesh.stores.keyspace import OUTAGES, check_name, lost, refused, retried
 from contextmesh.stores.server import Server
 
-NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MAX_PROPERTY_NAMES = 60_000  # FalkorDB holds 65,534; the rest is room for writers that race
 READ_TIMEOUT_MS = 60_000
 MAX_RESENDS = 10
-CHUNK = 1000
 MAX_LIMIT = 2**31 - 1  # a larger one overflows in FalkorDB, and nothing comes back
-OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 
 # An entry's id is its position. The header `<base>-1` sorts before the first entry and after a parent's last.
 APPEND = """
@@ -95,82 +80,6 @@ if tip ~= tonumber(ARGV[1]) or redis.call('EXISTS', KEYS[2]) == 0 then return 0 
 redis.call('RENAME', KEYS[2], KEYS[3])
 return 1
 """
-
-
-def check_name(name: object) -> str:
-    """Return a workspace's name, or refuse it."""
-    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
-        shown = repr(name)[:80]
-        msg = f"{shown} is no workspace name; expected up to 63 of a-z, 0-9, '-' and '_', such as 'acmeshop'"
-        raise InvalidNameError(msg)
-    return name
-
-
-def workspace_names(server: Server) -> list[str]:
-    """Return the names of the workspaces that a server holds, sorted."""
-    pattern = re.compile(r"cm:\{([a-z0-9][a-z0-9_-]{0,62})\}:log")
-    keys = retried(server, lambda: [str(key) for key in server.redis.scan_iter(match="cm:{*}:log", count=1000)])
-    return sorted({found[1] for key in keys if (found := pattern.fullmatch(key))})
-
-
-def workspace_keys(server: Server, name: str) -> list[str]:
-    """Return every key of a workspace, the log first."""
-    keys = retried(server, lambda: [str(key) for key in server.redis.scan_iter(match=f"cm:{{{name}}}:*", count=1000)])
-    return sorted(set(keys), key=lambda key: (not key.endswith(":log"), key))
-
-
-def drop_workspace(server: Server, name: str) -> None:
-    """Erase a workspace. WorkspaceNotFoundError if there is none of this exact name."""
-    check_name(name)
-    keys = workspace_keys(server, name)
-    if not keys:
-        raise unknown_workspace(server, name)
-    for key in keys:
-        retried(server, lambda key=key: server.redis.delete(key))  # type: ignore[misc]
-
-
-def leftovers(server: Server, name: str) -> list[str]:
-    """Return the keys that an interrupted rebuild or look into the past left behind."""
-    pattern = re.compile(r"cm:\{[^}]+\}:(rebuild|at)-[^:]+:graph")
-    return [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
-
-
-def remove_leftover(server: Server, key: str) -> None:
-    """Remove one of `leftovers`."""
-    retried(server, lambda: server.redis.delete(key))
-
-
-def unknown_workspace(server: Server, name: str) -> WorkspaceNotFoundError:
-    """Return the error for a name that the server does not hold."""
-    known = ", ".join(workspace_names(server)) or "none yet"
-    return WorkspaceNotFoundError(f"no workspace {name!r} in {server.describe()}; it holds: {known}")
-
-
-def retried[T](server: Server, ask: Callable[[], T]) -> T:
-    """Ask what is safe to ask twice; after an outage reconnect and ask again, once."""
-    server.check_open()
-    try:
-        return ask()
-    except OUTAGES:
-        server.reconnect()
-    except redis.ResponseError as error:
-        raise refused(error) from None
-    try:
-        return ask()
-    except redis.ResponseError as error:
-        raise refused(error) from None
-    except OUTAGES:
-        raise lost(server) from None
-
-
-def refused(error: Exception) -> QueryError:
-    """Return the error for what the database refused."""
-    return QueryError(f"FalkorDB refused the query: {str(error)[:500]}")
-
-
-def lost(server: Server) -> ServerError:
-    """Return the error for a server that went away in the middle of something."""
-    return ServerError(f"the connection to {server.describe()} was lost, again after reconnecting; check the server")
 
 
 class FalkorDBEventStore:
@@ -397,7 +306,7 @@ class FalkorDBGraphStore:
     # writing
 
     def admit(self, changes: Changes) -> None:  # noqa: D102
-        names = {name for row, _ in changes.objects.values() for name in _mirrored(row.data)} - self._property_names
+        names = {name for row, _ in changes.objects.values() for name in properties(row.data)} - self._property_names
         if not names:
             return
         self._property_names = {row[0] for row in self._read("CALL db.propertyKeys()")}
@@ -412,7 +321,7 @@ class FalkorDBGraphStore:
         for type_ in sorted({row.type for row in changes.relations.values()} - self._relation_types):
             self._define(f"CREATE INDEX FOR ()-[r:`{check_relation_type(type_)}`]-() ON (r.id)")
             self._relation_types.add(type_)
-        query, parameters = _statement(changes)
+        query, parameters = projection_query(changes)
         self._server.check_open()
         try:
             rows = self._write(query, expected=expected, new=new, **parameters)
@@ -428,15 +337,15 @@ class FalkorDBGraphStore:
     def get_objects(self, ids: Collection[str]) -> dict[str, Object]:  # noqa: D102
         wanted = possible_ids(ids)
         found: dict[str, Object] = {}
-        for chunk in _chunks(wanted):
-            query = f"UNWIND $ids AS i MATCH (n:Node {{id: i}}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
-            found |= {row[0]: _object(row) for row in self._read(query, ids=chunk)}
+        for chunk in chunks(wanted):
+            query = f"UNWIND $ids AS i MATCH (n:Node {{id: i}}) WHERE n.kind IS NOT NULL RETURN {OBJECT} ORDER BY n.id"
+            found |= {row[0]: read_object(row) for row in self._read(query, ids=chunk)}
         return {key: found[key] for key in wanted if key in found}
 
     def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: D102
         label = f"`{check_kind(type)}`" if type is not None else "Node"
-        query = f"MATCH (n:{label}) WHERE n.kind IS NOT NULL RETURN {_OBJECT} ORDER BY n.id"
-        rows = (_object(row) for row in self._read(query))
+        query = f"MATCH (n:{label}) WHERE n.kind IS NOT NULL RETURN {OBJECT} ORDER BY n.id"
+        rows = (read_object(row) for row in self._read(query))
         return [row for row in rows if matches(row.data, where)]
 
     def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:  # noqa: D102
@@ -444,10 +353,10 @@ class FalkorDBGraphStore:
         # Another process may have brought a type since; each type has an index of its own on the id.
         types = [row[0] for row in self._read("CALL db.relationshipTypes()")] if wanted else []
         found: dict[str, Relation] = {}
-        for chunk in _chunks(wanted) if types else []:
-            match = "UNWIND $ids AS i MATCH (a)-[x:`{}` {{id: i}}]->(b) RETURN " + _RELATION
+        for chunk in chunks(wanted) if types else []:
+            match = "UNWIND $ids AS i MATCH (a)-[x:`{}` {{id: i}}]->(b) RETURN " + RELATION
             query = " UNION ALL ".join(match.format(name) for name in sorted(types))
-            found |= {row[0]: _relation(row) for row in self._read(query, ids=chunk)}
+            found |= {row[0]: read_relation(row) for row in self._read(query, ids=chunk)}
         return {key: found[key] for key in wanted if key in found}
 
     def relations(  # noqa: D102
@@ -469,8 +378,8 @@ class FalkorDBGraphStore:
             query = f"MATCH (a:Node)-{edge}->(b:Node)"
         given = {"sources": sources, "targets": targets}
         parameters = {key: possible_ids(value) for key, value in given.items() if value is not None}
-        rows = self._read(f"{query} RETURN {_RELATION} ORDER BY x.id", **parameters)
-        return [_relation(row) for row in rows]
+        rows = self._read(f"{query} RETURN {RELATION} ORDER BY x.id", **parameters)
+        return [read_relation(row) for row in rows]
 
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102
         query = "UNWIND $ids AS i MATCH (p:Patch {id: i}) RETURN p.id, p.data, p.status, p.reason ORDER BY p.id"
@@ -484,7 +393,7 @@ class FalkorDBGraphStore:
         total = sum(int(self._read(f"MATCH (n:`{label}`) RETURN count(n)")[0][0]) for label in labels)
         query = (
             "UNWIND $terms AS t CALL db.idx.fulltext.queryNodes('Node', t) YIELD node "
-            f"WHERE node.kind IN $kinds{_absences(without)} RETURN t, count(node) ORDER BY t"
+            f"WHERE node.kind IN $kinds{absences(without)} RETURN t, count(node) ORDER BY t"
         )
         rows = self._read(query, terms=sorted(set(terms)), kinds=labels)
         return total, {term: int(n) for term, n in rows}
@@ -492,7 +401,7 @@ class FalkorDBGraphStore:
     def search(  # noqa: D102
         self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Hit]:
-        tests = _absences(without)
+        tests = absences(without)
         query = (
             "UNWIND $weights AS w CALL db.idx.fulltext.queryNodes('Node', w.term) YIELD node "
             f"WHERE node.kind IN $kinds{tests} WITH node, collect(w.term) AS terms, sum(w.weight) AS score "
@@ -510,7 +419,7 @@ class FalkorDBGraphStore:
     def expand(  # noqa: D102
         self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:
-        tests = _absences(without)
+        tests = absences(without)
         named = "|".join(f"`{check_relation_type(name)}`" for name in sorted(set(types)))
         if not named:
             return []
@@ -522,7 +431,7 @@ class FalkorDBGraphStore:
         found: dict[str, Relation] = {}
         for start in possible_ids(ids):  # one query an id, so that no hub takes the others' share
             rows = self._read(query, start=start, kinds=sorted(set(kinds)), limit=min(limit, MAX_LIMIT))
-            found |= {row[0]: _relation(row) for row in rows}
+            found |= {row[0]: read_relation(row) for row in rows}
         return [found[key] for key in sorted(found)]
 
     def cypher(self, query: str, parameters: Mapping[str, Any] | None = None, timeout_ms: int = READ_TIMEOUT_MS) -> Any:
@@ -532,7 +441,7 @@ class FalkorDBGraphStore:
             QueryError: FalkorDB refused it (a write included), or it ran longer than `timeout_ms`.
         """
         self._prepare()
-        values = {_name(key): check_parameter(value, f"${key}") for key, value in (parameters or {}).items()}
+        values = check_parameters(parameters or {})
 
         def ask() -> Any:
             # A client graph caches labels and keys that a rebuild may have renumbered, hence a new one.
@@ -540,7 +449,7 @@ class FalkorDBGraphStore:
 
         result = retried(self._server, ask)
         names = [column[1] for column in result.header]
-        return names, [[_plain(value) for value in row] for row in result.result_set]
+        return names, [[plain(value) for value in row] for row in result.result_set]
 
     # rebuilding
 
@@ -575,176 +484,6 @@ class FalkorDBGraphStore:
         """Remove the graph if it is a shadow that was never swapped in; the server is its opener's to close."""
         if self.key != f"cm:{{{self.name}}}:graph":
             retried(self._server, lambda: self._server.redis.delete(self.key))
-
-
-_OBJECT = "n.id, n.kind, n.data, n.version, n.provenance"
-_RELATION = "x.id, a.id, b.id, type(x), x.data, x.provenance"
-
-
-def _statement(changes: Changes) -> tuple[str, dict[str, Any]]:
-    """Return the one query that projects a batch: a subquery for each group, only those present, in sorted order.
-
-    Chained UNWINDs would lose rows: an empty list drops the row and skips the rest without an error.
-    """
-    parts: list[str] = []
-    values: dict[str, Any] = {}
-
-    def group(name: str, rows: list[Any], body: str) -> None:
-        if rows:
-            values[name] = rows
-            parts.append(f"CALL {{UNWIND ${name} AS r {body}}}")
-
-    for type_, gone in _by_type(changes.removed_relations.values()).items():
-        ends = [{"id": row.id, "source": row.source, "target": row.target} for row in gone]
-        match = f"MATCH (:Node {{id: r.source}})-[x:`{type_}` {{id: r.id}}]->(:Node {{id: r.target}})"
-        group(f"unrelate_{type_}", ends, f"{match} DELETE x RETURN count(*) AS unrelate_{type_}")
-    group(
-        "remove",
-        sorted(changes.removed_objects),
-        "MATCH (n:Node {id: r}) OPTIONAL MATCH (n)--(p:Node) WHERE p.kind IS NULL "
-        "WITH n, collect(DISTINCT p.id) AS ends DELETE n RETURN collect(ends) AS bare",
-    )
-    for kind, rows in _by_type(row for row, _ in changes.objects.values()).items():
-        fields = [{"id": row.id, "fields": _fields(row, changes.objects[row.id][1])} for row in rows]
-        body = f"MERGE (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS object_{kind}"
-        group(f"object_{kind}", fields, body)
-    for type_, edges in _by_type(changes.relations.values()).items():
-        body = (
-            "MERGE (a:Node {id: r.source}) MERGE (b:Node {id: r.target}) "
-            f"MERGE (a)-[x:`{type_}` {{id: r.id}}]->(b) SET x.data = r.data, x.provenance = r.provenance "
-            f"RETURN count(*) AS relate_{type_}"
-        )
-        group(f"relate_{type_}", [_edge(row) for row in edges], body)
-    patches = [{"id": row.id, "fields": _patch(row)} for _, row in sorted(changes.patches.items())]
-    group("patches", patches, "MERGE (p:Patch {id: r.id}) SET p = r.fields RETURN count(*) AS patches")
-    verdicts = [{"id": key, "status": s, "reason": _clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
-    body = "MATCH (p:Patch {id: r.id}) SET p.status = r.status, p.reason = r.reason RETURN count(*) AS verdicts"
-    group("verdicts", verdicts, body)
-    parts += _bare(changes, values)
-    return " ".join(["MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new WITH h", *parts, "RETURN h.seq"]), values
-
-
-def _bare(changes: Changes, values: dict[str, Any]) -> list[str]:
-    """Return the subqueries that remove placeholders whose last edge has gone."""
-    drop = "MATCH (p:Node {id: e}) WHERE p.kind IS NULL AND NOT (p)--() DELETE p RETURN count(*) AS"
-    parts = []
-    if changes.removed_relations:
-        values["ends"] = sorted({end for row in changes.removed_relations.values() for end in (row.source, row.target)})
-        parts.append(f"CALL {{UNWIND $ends AS e {drop} bare_ends}}")
-    if changes.removed_objects:
-        parts.append(f"CALL {{WITH bare UNWIND bare AS es UNWIND es AS e {drop} bare_left}}")
-    return parts
-
-
-def _by_type[T: (Object, Relation)](rows: Any) -> dict[str, list[Any]]:
-    groups: dict[str, list[Any]] = {}
-    for row in sorted(rows, key=lambda row: (row.type, row.id)):
-        groups.setdefault(row.type, []).append(row)
-    return groups
-
-
-def _fields(row: Object, timestamp: str) -> dict[str, Any]:
-    label, text = row.data.get("label"), row.data.get("text")
-    return {
-        **_mirrored(row.data),
-        "id": row.id,
-        "kind": row.type,
-        "label": _clean(label) if isinstance(label, str) and label else row.id,
-        "text": _clean(text) if isinstance(text, str) else "",
-        "updated_at": to_microseconds(timestamp),
-        "version": row.version,
-        "data": to_json(row.data),
-        "provenance": to_json(row.provenance),
-        "search": search_text(*searched(row)),
-    }
-
-
-def _mirrored(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scalar fields that anyone's Cypher may use; the exact values stay in `data`."""
-    return {name: _clean(value) if isinstance(value, str) else value for name, value in mirrored(data).items()}
-
-
-def _clean(text: str | None) -> str | None:
-    # FalkorDB refuses NUL in a parameter; the exact text is in `data`, where JSON escapes it.
-    return text.replace("\0", "\ufffd") if text is not None else None
-
-
-def _edge(row: Relation) -> dict[str, Any]:
-    ends = {"id": row.id, "source": row.source, "target": row.target}
-    return {**ends, "data": to_json(row.data), "provenance": to_json(row.provenance)}
-
-
-def _patch(row: Patch) -> dict[str, Any]:
-    proposed = to_json(row.settled("proposed").to_dict())  # what it came to stands beside it
-    fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": proposed}
-    return fields | ({"reason": _clean(row.reason)} if row.reason is not None else {})
-
-
-def _object(row: Sequence[Any]) -> Object:
-    key, kind, data, version, provenance = row
-    return Object(id=key, type=kind, data=json.loads(data), version=version, provenance=json.loads(provenance))
-
-
-def _relation(row: Sequence[Any]) -> Relation:
-    key, source, target, type_, data, provenance = row
-    return Relation(
-        id=key,
-        source=source,
-        target=target,
-        type=type_,
-        data=json.loads(data),
-        provenance=json.loads(provenance),
-    )
-
-
-def _absences(names: Collection[str]) -> str:
-    kept = sorted(check_relation_type(name) for name in set(names) - RESERVED_PROPERTIES)
-    return "".join(f" AND node.`{name}` IS NULL" for name in kept)
-
-
-def _name(name: object) -> str:
-    if not isinstance(name, str) or not TYPE_PATTERN.fullmatch(name):
-        msg = f"{name!r} is no parameter name; expected a letter, then letters, digits or underscores"
-        raise QueryError(msg)
-    return name
-
-
-def check_parameter(value: object, path: str) -> Any:
-    """Return a query parameter of an exact plain type, or refuse it.
-
-    The client pastes a parameter's text into the query, so an object's `str()` could carry Cypher of its own.
-
-    Raises:
-        QueryError: anything but str, int below 2^63, finite float, bool, None, or lists and dicts of those.
-    """
-    if type(value) is list:
-        return [check_parameter(item, f"{path}[{at}]") for at, item in enumerate(value)]
-    if type(value) is dict and all(type(key) is str and TYPE_PATTERN.fullmatch(key) for key in value):
-        return {key: check_parameter(item, f"{path}.{key}") for key, item in value.items()}
-    sound = value is None or type(value) is bool or (type(value) is int and -(2**63) <= value < 2**63)
-    sound = sound or (type(value) is float and math.isfinite(value))
-    sound = sound or (type(value) is str and not re.search("[\0\ud800-\udfff]", value))
-    if not sound:
-        msg = f"parameter {path} is {type(value).__name__} that FalkorDB cannot take; expected plain JSON types"
-        raise QueryError(msg)
-    return value
-
-
-def _plain(value: object) -> Any:
-    """Return what a query returned as plain data."""
-    if isinstance(value, Node):
-        return {"labels": sorted(value.labels or []), **value.properties}
-    if isinstance(value, Edge):
-        return {"type": value.relation, **value.properties}
-    if isinstance(value, Path):
-        return {"nodes": [_plain(row) for row in value.nodes()], "edges": [_plain(row) for row in value.edges()]}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _chunks(values: Sequence[str]) -> list[Sequence[str]]:
-    return [values[at : at + CHUNK] for at in range(0, len(values), CHUNK)]
 
 
 def _position(entry_id: str) -> int:

@@ -21,11 +21,10 @@ from contextmesh.errors import (
     WorkspaceNotFoundError,
 )
 from contextmesh.stores import falkordb
-from contextmesh.stores.falkordb import (
-    FalkorDBEventStore,
-    FalkorDBGraphStore,
+from contextmesh.stores.cypher import check_parameter
+from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
+from contextmesh.stores.keyspace import (
     check_name,
-    check_parameter,
     drop_workspace,
     leftovers,
     remove_leftover,

@@ -30,7 +30,8 @@ from contextmesh.errors import (
     QueryError,
     ServerError,
 )
-from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore, leftovers, remove_leftover
+from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
+from contextmesh.stores.keyspace import leftovers, remove_leftover
 from contextmesh.stores.server import Server, open_server
 from contextmesh.testing import event, object_created, relation_created
 

@@ -1,0 +1,194 @@
+"""Rows and queries: how objects, relations and patches are written to a FalkorDB graph and read back. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from falkordb.edge import Edge
+from falkordb.node import Node
+from falkordb.path import Path
+
+from contextmesh.core.events import TYPE_PATTERN, check_relation_type, to_json, to_microseconds
+from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.projection import Changes
+from contextmesh.core.stores import RESERVED_PROPERTIES, mirrored, searched
+from contextmesh.core.terms import search_text
+from contextmesh.errors import QueryError
+
+CHUNK = 1000
+OBJECT = "n.id, n.kind, n.data, n.version, n.provenance"
+RELATION = "x.id, a.id, b.id, type(x), x.data, x.provenance"
+
+
+def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
+    """Return the one query that projects a batch: a subquery for each group, only those present, in sorted order.
+
+    Chained UNWINDs would lose rows: an empty list drops the row and skips the rest without an error.
+    """
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+
+    def group(name: str, rows: list[Any], body: str) -> None:
+        if rows:
+            values[name] = rows
+            parts.append(f"CALL {{UNWIND ${name} AS r {body}}}")
+
+    for type_, gone in _by_type(changes.removed_relations.values()).items():
+        ends = [{"id": row.id, "source": row.source, "target": row.target} for row in gone]
+        match = f"MATCH (:Node {{id: r.source}})-[x:`{type_}` {{id: r.id}}]->(:Node {{id: r.target}})"
+        group(f"unrelate_{type_}", ends, f"{match} DELETE x RETURN count(*) AS unrelate_{type_}")
+    group(
+        "remove",
+        sorted(changes.removed_objects),
+        "MATCH (n:Node {id: r}) OPTIONAL MATCH (n)--(p:Node) WHERE p.kind IS NULL "
+        "WITH n, collect(DISTINCT p.id) AS ends DELETE n RETURN collect(ends) AS bare",
+    )
+    for kind, rows in _by_type(row for row, _ in changes.objects.values()).items():
+        fields = [{"id": row.id, "fields": _fields(row, changes.objects[row.id][1])} for row in rows]
+        body = f"MERGE (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS object_{kind}"
+        group(f"object_{kind}", fields, body)
+    for type_, edges in _by_type(changes.relations.values()).items():
+        body = (
+            "MERGE (a:Node {id: r.source}) MERGE (b:Node {id: r.target}) "
+            f"MERGE (a)-[x:`{type_}` {{id: r.id}}]->(b) SET x.data = r.data, x.provenance = r.provenance "
+            f"RETURN count(*) AS relate_{type_}"
+        )
+        group(f"relate_{type_}", [_edge(row) for row in edges], body)
+    patches = [{"id": row.id, "fields": _patch(row)} for _, row in sorted(changes.patches.items())]
+    group("patches", patches, "MERGE (p:Patch {id: r.id}) SET p = r.fields RETURN count(*) AS patches")
+    verdicts = [{"id": key, "status": s, "reason": _clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
+    body = "MATCH (p:Patch {id: r.id}) SET p.status = r.status, p.reason = r.reason RETURN count(*) AS verdicts"
+    group("verdicts", verdicts, body)
+    parts += _bare(changes, values)
+    return " ".join(["MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new WITH h", *parts, "RETURN h.seq"]), values
+
+
+def _bare(changes: Changes, values: dict[str, Any]) -> list[str]:
+    """Return the subqueries that remove placeholders whose last edge has gone."""
+    drop = "MATCH (p:Node {id: e}) WHERE p.kind IS NULL AND NOT (p)--() DELETE p RETURN count(*) AS"
+    parts = []
+    if changes.removed_relations:
+        values["ends"] = sorted({end for row in changes.removed_relations.values() for end in (row.source, row.target)})
+        parts.append(f"CALL {{UNWIND $ends AS e {drop} bare_ends}}")
+    if changes.removed_objects:
+        parts.append(f"CALL {{WITH bare UNWIND bare AS es UNWIND es AS e {drop} bare_left}}")
+    return parts
+
+
+def _by_type[T: (Object, Relation)](rows: Any) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: (row.type, row.id)):
+        groups.setdefault(row.type, []).append(row)
+    return groups
+
+
+def _fields(row: Object, timestamp: str) -> dict[str, Any]:
+    label, text = row.data.get("label"), row.data.get("text")
+    return {
+        **properties(row.data),
+        "id": row.id,
+        "kind": row.type,
+        "label": _clean(label) if isinstance(label, str) and label else row.id,
+        "text": _clean(text) if isinstance(text, str) else "",
+        "updated_at": to_microseconds(timestamp),
+        "version": row.version,
+        "data": to_json(row.data),
+        "provenance": to_json(row.provenance),
+        "search": search_text(*searched(row)),
+    }
+
+
+def properties(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scalar fields that anyone's Cypher may use; the exact values stay in `data`."""
+    return {name: _clean(value) if isinstance(value, str) else value for name, value in mirrored(data).items()}
+
+
+def _clean(text: str | None) -> str | None:
+    # FalkorDB refuses NUL in a parameter; the exact text is in `data`, where JSON escapes it.
+    return text.replace("\0", "\ufffd") if text is not None else None
+
+
+def _edge(row: Relation) -> dict[str, Any]:
+    ends = {"id": row.id, "source": row.source, "target": row.target}
+    return {**ends, "data": to_json(row.data), "provenance": to_json(row.provenance)}
+
+
+def _patch(row: Patch) -> dict[str, Any]:
+    proposed = to_json(row.settled("proposed").to_dict())  # what it came to stands beside it
+    fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": proposed}
+    return fields | ({"reason": _clean(row.reason)} if row.reason is not None else {})
+
+
+def read_object(row: Sequence[Any]) -> Object:
+    """Return the object of a row of `OBJECT`."""
+    key, kind, data, version, provenance = row
+    return Object(id=key, type=kind, data=json.loads(data), version=version, provenance=json.loads(provenance))
+
+
+def read_relation(row: Sequence[Any]) -> Relation:
+    """Return the relation of a row of `RELATION`."""
+    key, source, target, type_, data, provenance = row
+    return Relation(
+        id=key,
+        source=source,
+        target=target,
+        type=type_,
+        data=json.loads(data),
+        provenance=json.loads(provenance),
+    )
+
+
+def absences(names: Collection[str]) -> str:
+    """Return the conditions under which a `node` holds none of these fields."""
+    kept = sorted(check_relation_type(name) for name in set(names) - RESERVED_PROPERTIES)
+    return "".join(f" AND node.`{name}` IS NULL" for name in kept)
+
+
+def check_parameters(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a query's parameters, or refuse a name or value that could change the query's text."""
+    for name in values:
+        if not isinstance(name, str) or not TYPE_PATTERN.fullmatch(name):
+            msg = f"{name!r} is no parameter name; expected a letter, then letters, digits or underscores"
+            raise QueryError(msg)
+    return {name: check_parameter(value, f"${name}") for name, value in values.items()}
+
+
+def check_parameter(value: object, path: str) -> Any:
+    """Return a query parameter of an exact plain type, or refuse it.
+
+    The client pastes a parameter's text into the query, so an object's `str()` could carry Cypher of its own.
+
+    Raises:
+        QueryError: anything but str, int below 2^63, finite float, bool, None, or lists and dicts of those.
+    """
+    if type(value) is list:
+        return [check_parameter(item, f"{path}[{at}]") for at, item in enumerate(value)]
+    if type(value) is dict and all(type(key) is str and TYPE_PATTERN.fullmatch(key) for key in value):
+        return {key: check_parameter(item, f"{path}.{key}") for key, item in value.items()}
+    sound = value is None or type(value) is bool or (type(value) is int and -(2**63) <= value < 2**63)
+    sound = sound or (type(value) is float and math.isfinite(value))
+    sound = sound or (type(value) is str and not re.search("[\0\ud800-\udfff]", value))
+    if not sound:
+        msg = f"parameter {path} is {type(value).__name__} that FalkorDB cannot take; expected plain JSON types"
+        raise QueryError(msg)
+    return value
+
+
+def plain(value: object) -> Any:
+    """Return what a query returned as plain data."""
+    if isinstance(value, Node):
+        return {"labels": sorted(value.labels or []), **value.properties}
+    if isinstance(value, Edge):
+        return {"type": value.relation, **value.properties}
+    if isinstance(value, Path):
+        return {"nodes": [plain(row) for row in value.nodes()], "edges": [plain(row) for row in value.edges()]}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def chunks(values: Sequence[str]) -> list[Sequence[str]]:
+    """Return ids in groups that one query can take."""
+    return [values[at : at + CHUNK] for at in range(0, len(values), CHUNK)]
