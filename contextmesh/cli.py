@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import os
-import subprocess
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,7 +48,7 @@ def demo(context: click.Context, workspace: str) -> None:
     label, text = acme.monday()
     with _open(context, workspace, create=True) as ws:
         acme.acmeshop(ws)
-        ws.session(label).note(text)
+        ws.session(label).note(text, author="AcmeShop (synthetic)")
         click.echo(f"{acme.notice()}\n")
         click.echo(f"{label}: saved the note '{text}' in workspace '{workspace}', and closed it.\n")
     label, question = acme.tuesday()
@@ -61,18 +61,17 @@ def demo(context: click.Context, workspace: str) -> None:
     )
 
 
-@cli.command()
+@cli.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: tuple[str, ...]) -> None:
     """Open JupyterLab on the quickstart notebook; further ARGUMENTS go to JupyterLab."""
     if importlib.util.find_spec("jupyterlab") is None:
-        msg = "JupyterLab is not installed; install it with: pip install 'contextmesh[lab]'"
+        msg = "JupyterLab is not installed; run `make lab` in a checkout, or pip install 'contextmesh[lab]'"
         raise click.ClickException(msg)
     start = NOTEBOOK if NOTEBOOK.is_file() else Path.cwd()
-    status = subprocess.call([sys.executable, "-m", "jupyterlab", str(start), *arguments])
-    if status:
-        msg = f"JupyterLab ended with status {status}"
-        raise click.ClickException(msg)
+    words = [sys.executable, "-m", "jupyterlab", str(start), *arguments]
+    sys.stdout.flush()
+    os.execv(sys.executable, words)  # noqa: S606 - in our place, so that a signal reaches it
 
 
 @cli.command()
@@ -142,6 +141,7 @@ def search(context: click.Context, workspace: str, text: str, limit: int, as_jso
         return
     for row in rows:
         _print(visible(f"{row['score']:6.2f}  {row['id']}  {row['label']}  [{', '.join(row['terms'])}]"))
+        _print(visible(f"        {row['source']}"))
     if not rows:
         _print("nothing matches")
 
@@ -231,6 +231,9 @@ def main() -> None:
         status = cli.main(prog_name="contextmesh", standalone_mode=False)
         code = status if isinstance(status, int) else DONE
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = WRONG
     except (click.UsageError, UsageError, InvalidNameError) as error:
         code = _complain(error, WRONG)
     except (click.ClickException, ContextMeshError) as error:
@@ -240,10 +243,12 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as `head`, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
+    except OSError as error:
+        code = _complain(error, FAILED)
     sys.exit(code)
 
 
 def _complain(error: Exception, code: int) -> int:
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    click.echo(f"contextmesh: {visible(' '.join(message.splitlines()))}", err=True)
+    click.echo(f"contextmesh: {visible(re.sub(r'[\r\n\t]+', ' ', message))}", err=True)
     return code

@@ -105,7 +105,7 @@ def test_the_quickstart_question_is_answered_from_two_sessions(ws: Workspace) ->
     assert "notes of another session: Monday night" in inv.answer
     assert "Verify operationally" in inv.answer
     assert inv.gaps.empty
-    assert list(inv.tasks["status"]) == ["done"] * 3
+    assert list(inv.tasks["status"]) == ["ready"] * 3
     assert inv.decision["used_other_sessions"] is True
     assert ["redis-change", "checkout-api", "maya-chen"] in list(inv.paths["nodes"])
     assert "Synthetic data" in inv.to_text()

@@ -44,7 +44,7 @@ class Draft:
         """
         if brought:
             self._check_new(event.id)
-        event = prepare(event)
+        event = self._completed(prepare(event))
         if recorded:
             self._check_time(event)
         else:
@@ -59,6 +59,16 @@ class Draft:
             raise InvalidEventError(msg) from error
         self.events.append(event)
         return event
+
+    def _completed(self, event: Event) -> Event:
+        """Return `patch.applied` with its object's provenance, so that the projection never reads."""
+        if event.type != "patch.applied" or "provenance" in event.payload["object"]:
+            return event
+        old = self._graph.get_object(event.payload["target"])
+        event_id = event.id or self._ids.event()
+        provenance = {**(old.provenance if old else {"created_by": event_id}), "updated_by": event_id}
+        payload = {**event.payload, "object": {**event.payload["object"], "provenance": provenance}}
+        return replace(event, id=event_id, payload=payload)
 
     def _check_time(self, event: Event) -> None:
         newest = self.events[-1].timestamp if self.events else self._newest

@@ -45,7 +45,7 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
         "patch": ("id", "target", "op", "status"),
         "object": OBJECT,
     },
-    "patch.rejected": {"": ("patch_id", "target", "reason")},
+    "patch.rejected": {"": ("patch_id", "target", "reason", "expected_version", "current_version")},
 }
 PATCH_FIELDS: dict[str, type | tuple[type, ...]] = {
     "updates": dict,

@@ -126,10 +126,8 @@ class Graph(Reader):
         if minted_number(event.id):
             msg = f"ids such as {event.id!r} are the graph's to mint; leave it out, or choose another form"
             raise InvalidEventError(msg)
-        patch = event.payload.get("patch")
-        for key in (event.payload.get("id"), patch.get("id") if isinstance(patch, Mapping) else None):
-            if event.type in {"object.created", "relation.created", "patch.proposed"} and isinstance(key, str):
-                self.ids.brought(key)
+        for key in _brought_ids(event):
+            self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
         return replace(recorded, payload=canonical(recorded.payload))
 
@@ -575,6 +573,17 @@ def _applied(patch: Patch, old: Object | None, event_id: str) -> dict[str, Any]:
         "diff": {key: {"old": before.get(key), "new": after.get(key)} for key in changed},
         "object": row.to_dict(),
     }
+
+
+def _brought_ids(event: Event) -> list[str]:
+    """Return the ids that an event of a caller's own making would create."""
+    if event.type not in {"object.created", "relation.created", "patch.proposed"} or not isinstance(
+        event.payload, Mapping
+    ):
+        return []
+    patch = event.payload.get("patch")
+    ids = [event.payload.get("id"), patch.get("id") if isinstance(patch, Mapping) else None]
+    return [key for key in ids if isinstance(key, str)]
 
 
 def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:

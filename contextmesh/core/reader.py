@@ -7,7 +7,7 @@ from contextmesh.core.events import Event, canonical
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import EventStore, GraphStore, Hit
-from contextmesh.errors import InvalidEventError
+from contextmesh.errors import UsageError
 
 MAX_HOPS = 10
 
@@ -173,7 +173,7 @@ class Reader:
         """
         if direction not in ("out", "in", "both"):
             msg = f"direction is {direction!r}; expected 'out', 'in' or 'both'"
-            raise InvalidEventError(msg)
+            raise UsageError(msg)
         found: dict[str, Relation] = {}
         if direction != "in":
             found |= {row.id: row for row in self.relations(source=object_id, type=type)}
@@ -193,7 +193,7 @@ class Reader:
         """
         if not 0 <= depth <= MAX_HOPS:
             msg = f"depth is {depth}; expected 0 to {MAX_HOPS}"
-            raise InvalidEventError(msg)
+            raise UsageError(msg)
         seen = {object_id}
         edges: dict[str, Relation] = {}
         frontier = {object_id}

@@ -112,6 +112,9 @@ class Step:
     view: View
     events: tuple[Event, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Step {self.behavior}: {self.status}, {len(self.events)} events>"
+
 
 @dataclass(slots=True)
 class _Scan:

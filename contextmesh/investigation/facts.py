@@ -117,8 +117,10 @@ class Report:
         return {"added": self.added, "changed": self.changed, "unchanged": self.unchanged, "skipped": rows}
 
     def __str__(self) -> str:
-        lines = [f"{self.added} facts added, {self.changed} changed, {self.unchanged} unchanged"]
-        lines += [f"  skipped {row.file}:{row.line}: {row.reason}" for row in self.skipped]
+        gone = f" ({self.withdrawn} withdrawn)" if self.withdrawn else ""
+        lines = [f"{self.added} facts added, {self.changed} changed{gone}, {self.unchanged} unchanged"]
+        lines += [f"remarks on what was left out or not understood ({len(self.skipped)}):"] if self.skipped else []
+        lines += [f"  {row.file}:{row.line}: {row.reason}" for row in self.skipped]
         return "\n".join(lines)
 
     __repr__ = __str__

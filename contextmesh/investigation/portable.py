@@ -32,7 +32,11 @@ def write_export(log: EventStore, name: str, path: Path) -> int:
     if not path.parent.is_dir():
         msg = f"the folder {path.parent} does not exist; create it, or export elsewhere"
         raise UsageError(msg)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror}; export elsewhere"
+        raise UsageError(msg) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps({"v": SCHEMA_VERSION, "workspace": name}) + "\n")

@@ -8,7 +8,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
 from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Context
-from contextmesh.errors import HandoffError
+from contextmesh.errors import CorruptedEventPayloadError, HandoffError
 from contextmesh.investigation.facts import relation_id
 from contextmesh.investigation.vocabulary import HISTORY, STAGES
 
@@ -49,7 +49,11 @@ def read_record(event: Event, reader: Reader) -> Object:
 
 def load_record(key: str, reader: Reader) -> Object:
     """Read a stage's record by its id; HandoffError if it is gone or unreadable."""
-    row = reader.get_object(key)
+    try:
+        row = reader.get_object(key)
+    except CorruptedEventPayloadError as error:
+        msg = f"the record {key!r} is unreadable: {error}"
+        raise HandoffError(msg) from error
     if row is None:
         msg = f"the record {key!r} is missing from the graph, so the next stage has nothing to read; ask again"
         raise HandoffError(msg)
@@ -109,9 +113,8 @@ def save_record(
     }
     graph.add_object("AgentRun", data, id=key, **ctx.cause)
     for source in (run, agent_id(stage)):
-        relate(graph, ctx, source, "GENERATED", key)
-    for output in outputs:
-        relate(graph, ctx, key, "GENERATED", output)
+        for output in (key, *outputs):
+            relate(graph, ctx, source, "GENERATED", output)
     if previous is not None:
         relate(graph, ctx, previous.id, "HANDOFF_TO", key)
 

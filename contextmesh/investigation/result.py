@@ -6,8 +6,11 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
 
 from contextmesh.core.model import Object
 from contextmesh.core.reader import Reader
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 SYNTHETIC = "Synthetic data: invented for teaching, no real people, systems or incidents."
 WIDTH = 100
 TURNING = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
+SLOW_S = 1.0  # what takes longer shows its progress
 PATHS_SHOWN = 12  # in a page or text, which name how many there are; the table holds all
 TEXT_SHOWN = 600  # characters of a fact in a page; the tables hold all of it
 
@@ -96,12 +100,17 @@ class Investigation:
             HandoffError: the record it should read is gone or unreadable; no task or decision is made.
         """
         self._forget()
-        return self._runtime.step(self.run_id)
+        step = self._runtime.step(self.run_id)
+        self._runtime.graph.catch_up()  # another process may have committed a stage and not projected it yet
+        return step
 
     def run(self, *, retry: bool = False) -> "Investigation":
         """Run all stages that are pending, and with `retry` also one that failed; return self."""
         self._forget()
-        self._runtime.run(self.run_id, retry=retry)
+        with tqdm(total=len(STAGES), desc="investigating", unit="stage", delay=SLOW_S, leave=False) as bar:
+            while self._runtime.step(self.run_id, retry=retry):
+                bar.update()
+        self._runtime.graph.catch_up()  # another process may have committed a stage and not projected it yet
         return self
 
     def _forget(self) -> None:
@@ -310,13 +319,27 @@ class _Saved:
 
 
 def fact_source(row: Object) -> str:
-    """Return where a fact comes from, as a reader wants to know it."""
+    """Return where a fact comes from and when it was observed, as a reader wants to know it."""
     data = row.data
     file, line, source = data.get("file"), data.get("line"), data.get("source")
     place = f"{file}:{line}" if file and line else str(file or source or "")
     if source == "user_note":
-        place = "user note, not verified"
+        author = data.get("author")
+        place = f"note by {author}, not verified" if author else "user note, not verified"
+    moment = data.get("occurred_at") or data.get("time")
+    place = f"{place}, at {_moment(moment)}" if isinstance(moment, str) and place else place
     return f"{place} (synthetic)" if data.get("synthetic") is True else place
+
+
+def _moment(written: str) -> str:
+    """Return a time as written, and in UTC where that reads differently."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return written
+    if moment.tzinfo is None or moment.utcoffset() == timedelta(0):
+        return written
+    return f"{written} ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
 
 
 def _fact(row: Object, why: str) -> dict[str, Any]:

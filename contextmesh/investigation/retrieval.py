@@ -60,7 +60,8 @@ class Retrieval:
         context: ids of at most 20 facts: the seeds, then what they are related to, nearest first.
         relations: ids of the semantic relations among the context, sorted.
         paths: at most 80 paths inside the context, of up to 3 relations.
-        notes: what the reader should know about the terms.
+        notes: what the reader should know about words that select nothing.
+        unknown: words of the question that no fact holds.
     """
 
     seeds: tuple[Seed, ...]
@@ -68,6 +69,7 @@ class Retrieval:
     relations: tuple[str, ...]
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval:
@@ -84,7 +86,15 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
         relations=tuple(row.id for row in relations),
         paths=tuple(paths),
         notes=tuple(notes),
+        unknown=tuple(_unknown(words, reader)),
     )
+
+
+def _unknown(words: Mapping[str, str], reader: Reader) -> list[str]:
+    """Return the question's words that no fact holds; of an identifier, its parts count and not the whole."""
+    _, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS, HISTORY) if words else (0, {})
+    parts = [term for term, word in words.items() if "_" not in term or word == term]
+    return list(dict.fromkeys(words[term] for term in parts if term not in counts))
 
 
 def check_question(question: object, vocabulary: Vocabulary) -> str:
@@ -118,7 +128,7 @@ def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> tuple[dict[s
     common = {term for term, n in counts.items() if total >= bounds.common_from and n > bounds.common * total}
     rare = sorted((n, at, term) for at, term in enumerate(words) if (n := counts.get(term, 0)) and term not in common)
     weights = {term: round(math.log(1 + (total - n + 0.5) / (n + 0.5)), 6) for n, _, term in rare[: bounds.terms]}
-    notes = [f"'{words[term]}' is in nearly every fact, so it selects nothing" for term in words if term in common]
+    notes = [f"'{words[term]}' is in nearly every fact, so it selects nothing." for term in words if term in common]
     return weights, words, notes
 
 

@@ -52,13 +52,14 @@ HISTORY = ("superseded", "withdrawn")
 
 STOP_WORDS = frozenset(
     """
-    a about above after again all also am an and any are as at be been before being below between both but by can
-    could did do does doing done down during each either else ever few for from further get had has have having he
-    her here hers him his how however i if in into is it its itself just let like made make many may me might more
-    most much must my neither no nor not now of off on once one only or other our out over own please same shall she
-    should show since so some such tell than that the their them then there these they this those through to too
-    under until up upon us use very was we were what when where whether which while who whom whose why will with
-    within without would yes yet you your
+    a about above after again all also am an and any are as at be been before being below between both but by
+    can could did do does doing done down during each either else ever explain few for from further get had
+    happen happened happens has have having he her here hers him his how however i if in into involve involved
+    is it its itself just let like made make many may me might more most much must my neither no nor not now of
+    off on once one only or other our out over own please same shall she should show since so some such tell
+    than that the their them then there these they this those through to too under until up upon us use very was
+    we were what when where whether which while who whom whose why will with within without would yes yet you
+    your
     """.split(),  # noqa: SIM905 - a list would take a line a word
 )
 
@@ -87,7 +88,7 @@ class Bounds:
     neighbours: int = 40
     question: int = 2000
     common: float = 0.8
-    common_from: int = 5
+    common_from: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

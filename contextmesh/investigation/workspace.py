@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from contextmesh.core.events import Clock, Event, canonical, check_id
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
+from contextmesh.core.projection import rebuild
 from contextmesh.core.reader import MAX_HOPS
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.terms import terms
@@ -37,7 +38,7 @@ WORKSPACE = "workspace"
 LABEL_LENGTH = 80
 MAX_LABEL = 200
 MAX_TEXT_TERMS = 2000
-MAX_CANDIDATES = 500
+MAX_CANDIDATES = 10_000  # entities that share a word with a note and may be named in it
 MAX_WRITES = 20  # how often a write is done again because another writer was faster
 SLOW_S = 1.0  # what takes longer shows its progress
 
@@ -158,7 +159,7 @@ class Workspace:
         try:
             self.graph = Graph(self._log, self._store, clock=clock)
         except IncompatibleRuntimeState:
-            self._store.clear()  # the log is the truth: a graph that is ahead of it belongs to another one
+            rebuild(self._log, self._store)  # the log is the truth: a graph that is ahead of it belongs to another one
             self.graph = Graph(self._log, self._store, clock=clock)
         self._begin()
 
@@ -348,6 +349,9 @@ class Workspace:
     def search(self, text: str, *, limit: int = 20) -> "pd.DataFrame":
         """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms."""
         _check_limit(limit)
+        if not isinstance(text, str):
+            msg = f"search got a {type(text).__name__}; expected text"
+            raise UsageError(msg)
         weights, words, _ = weigh(text, self.graph, self.vocabulary)
         hits = self.graph.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
         rows = self.graph.get_objects([hit.id for hit in hits])
@@ -687,7 +691,7 @@ def _happened(position: int, event: Event, object_id: str) -> tuple[Any, ...]:
 def _names_of(row: Object) -> list[str]:
     aliases = row.data.get("aliases")
     names = [row.data.get("label"), *(aliases if isinstance(aliases, list) else [])]
-    return [name for name in names if isinstance(name, str) and len(name.strip()) > 1]
+    return [name for name in names if isinstance(name, str) and name.strip()]
 
 
 def _names(name: str, text: str) -> bool:
@@ -731,15 +735,15 @@ def _check_text(text: object, what: str) -> None:
         raise UsageError(msg)
 
 
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        msg = f"limit is {limit}; expected 1 or more"
+def _check_limit(limit: object) -> None:
+    if not isinstance(limit, int) or limit < 1:
+        msg = f"limit is {limit!r}; expected 1 or more"
         raise UsageError(msg)
 
 
-def _check_hops(hops: int, least: int) -> None:
-    if not least <= hops <= MAX_HOPS:
-        msg = f"hops is {hops}; expected {least} to {MAX_HOPS}"
+def _check_hops(hops: object, least: int) -> None:
+    if not isinstance(hops, int) or not least <= hops <= MAX_HOPS:
+        msg = f"hops is {hops!r}; expected {least} to {MAX_HOPS}"
         raise UsageError(msg)
 
 

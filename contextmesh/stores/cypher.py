@@ -15,7 +15,7 @@ from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import RESERVED_PROPERTIES, mirrored, searched
 from contextmesh.core.terms import search_text
-from contextmesh.errors import QueryError
+from contextmesh.errors import CorruptedEventPayloadError, QueryError
 
 CHUNK = 1000
 OBJECT = "n.id, n.kind, n.data, n.version, n.provenance"
@@ -124,7 +124,7 @@ def _patch(row: Patch) -> dict[str, Any]:
 def read_object(row: Sequence[Any]) -> Object:
     """Return the object of a row of `OBJECT`."""
     key, kind, data, version, provenance = row
-    return Object(id=key, type=kind, data=json.loads(data), version=version, provenance=json.loads(provenance))
+    return Object(id=key, type=kind, data=_mapping(data, key), version=version, provenance=_mapping(provenance, key))
 
 
 def read_relation(row: Sequence[Any]) -> Relation:
@@ -135,9 +135,21 @@ def read_relation(row: Sequence[Any]) -> Relation:
         source=source,
         target=target,
         type=type_,
-        data=json.loads(data),
-        provenance=json.loads(provenance),
+        data=_mapping(data, key),
+        provenance=_mapping(provenance, key),
     )
+
+
+def _mapping(text: object, key: object) -> dict[str, Any]:
+    """Read the exact JSON that the projection wrote."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        msg = f"the graph's record of {key!r} is damaged; rebuild the graph from its log with ws.rebuild()"
+        raise CorruptedEventPayloadError(msg)
+    return found
 
 
 def absences(names: Collection[str]) -> str:

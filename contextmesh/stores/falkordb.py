@@ -371,9 +371,9 @@ class FalkorDBGraphStore:
         edge = f"[x{named}]"
         if sources is not None:
             ends = "" if targets is None else " WHERE b.id IN $targets"
-            query = f"UNWIND $sources AS s MATCH (a:Node {{id: s}})-{edge}->(b:Node){ends}"
+            query = f"UNWIND $sources AS s MATCH (a:Node {{id: s}}) WITH a MATCH (a)-{edge}->(b:Node){ends}"
         elif targets is not None:
-            query = f"UNWIND $targets AS t MATCH (a:Node)-{edge}->(b:Node {{id: t}})"
+            query = f"UNWIND $targets AS t MATCH (b:Node {{id: t}}) WITH b MATCH (a:Node)-{edge}->(b)"
         else:
             query = f"MATCH (a:Node)-{edge}->(b:Node)"
         given = {"sources": sources, "targets": targets}
@@ -424,7 +424,8 @@ class FalkorDBGraphStore:
         if not named:
             return []
         query = (
-            f"MATCH (n:Node {{id: $start}})-[x:{named}]-(node:Node) WHERE node.kind IN $kinds{tests} "
+            # Bound first: left to itself the planner begins at the far end and scans every node.
+            f"MATCH (n:Node {{id: $start}}) WITH n MATCH (n)-[x:{named}]-(node:Node) WHERE node.kind IN $kinds{tests} "
             "WITH DISTINCT x, node ORDER BY node.updated_at DESC, x.id LIMIT $limit "
             "RETURN x.id, startNode(x).id, endNode(x).id, type(x), x.data, x.provenance"
         )
@@ -452,12 +453,6 @@ class FalkorDBGraphStore:
         return names, [[plain(value) for value in row] for row in result.result_set]
 
     # rebuilding
-
-    def clear(self) -> None:
-        """Drop the graph; what the log holds is projected anew at the next catch-up."""
-        retried(self._server, lambda: self._server.redis.delete(self.key))
-        self._prepared = False
-        self._graph = self._server.db.select_graph(self.key)
 
     def shadow(self) -> "FalkorDBGraphStore":  # noqa: D102
         key = f"cm:{{{self.name}}}:rebuild-{uuid.uuid4().hex[:12]}:graph"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import redis
 
@@ -9,6 +10,7 @@ from contextmesh.errors import InvalidNameError, QueryError, ServerError, Worksp
 from contextmesh.stores.server import Server
 
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
+LEFTOVER_AFTER_S = 60
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -45,9 +47,17 @@ def drop_workspace(server: Server, name: str) -> None:
 
 
 def leftovers(server: Server, name: str) -> list[str]:
-    """Return the keys that an interrupted rebuild or look into the past left behind."""
+    """Return the keys that an interrupted rebuild or look into the past left behind.
+
+    One that was used in the last minute may belong to a rebuild that is under way, so it is none.
+    """
     pattern = re.compile(r"cm:\{[^}]+\}:(rebuild|at)-[^:]+:graph")
-    return [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
+    found = [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
+    return [key for key in found if retried(server, partial(_idle_s, server, key)) >= LEFTOVER_AFTER_S]
+
+
+def _idle_s(server: Server, key: str) -> int:
+    return int(server.redis.object("idletime", key) or 0)
 
 
 def remove_leftover(server: Server, key: str) -> None:

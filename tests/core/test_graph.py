@@ -28,12 +28,16 @@ from contextmesh.errors import (
     NonSerializableEventError,
     NotFoundError,
     ReservedFieldError,
+    UsageError,
 )
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
 
 Workspace = Any
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+VERSIONS = {"expected_version": None, "current_version": 1}
 
 
 @pytest.fixture(params=["memory", "falkordb"])
@@ -355,7 +359,7 @@ def test_a_patch_is_settled_once(graph: Graph) -> None:
         with pytest.raises(InvalidPatchLifecycleState, match=says):
             graph.reject_patch(patch.id, "again")
         with pytest.raises(InvalidPatchLifecycleState, match=says):
-            graph.emit(Event(type="patch.rejected", payload={"patch_id": patch.id, "target": "a", "reason": "x"}))
+            graph.emit(by_hand("patch.rejected", patch_id=patch.id, target="a", reason="x", **VERSIONS))
     assert len(graph.events) == before
 
 
@@ -471,7 +475,7 @@ def applied(**changes: Any) -> Event:
         (applied(object=row(version=2, id="b")), InvalidEventError, "names 'a' outside and 'b' inside"),
         (applied(patch=proposal(status="rejected")), InvalidEventError, "cannot be applied"),
         (applied(patch=proposal(id="q", status="applied")), NotFoundError, "no patch 'q'"),
-        (by_hand("patch.rejected", patch_id="q", target="a", reason="x"), NotFoundError, "no patch 'q'"),
+        (by_hand("patch.rejected", patch_id="q", target="a", reason="x", **VERSIONS), NotFoundError, "no patch 'q'"),
     ],
 )
 def test_refused_event(prepared: Graph, event: Event, error: type[Exception], says: str) -> None:
@@ -492,8 +496,8 @@ def test_refused_event(prepared: Graph, event: Event, error: type[Exception], sa
 @pytest.mark.parametrize(
     "event",
     [
-        by_hand("patch.rejected", patch_id="p", target="a", reason=5),
-        by_hand("patch.rejected", patch_id="p", target="a", reason={"no": 1}),
+        by_hand("patch.rejected", patch_id="p", target="a", reason=5, **VERSIONS),
+        by_hand("patch.rejected", patch_id="p", target="a", reason={"no": 1}, **VERSIONS),
         by_hand("patch.proposed", patch=proposal(id="q", reason=5)),
         by_hand("patch.proposed", patch=proposal(id="q", updates=5)),
         by_hand("patch.proposed", patch=proposal(id="q", evidence=5)),
@@ -826,7 +830,7 @@ def test_relations_and_directions(chain: Graph) -> None:
     assert ids(chain.get_relations("b", direction="in")) == ["ab", "bb"]
     assert ids(chain.get_relations("b", "T", "out")) == ["bb"]
     assert ids(chain.get_relations(["a", "d"])) == ["ab", "cd"]
-    with pytest.raises(InvalidEventError, match="direction is 'up'; expected 'out', 'in' or 'both'"):
+    with pytest.raises(UsageError, match="direction is 'up'; expected 'out', 'in' or 'both'"):
         chain.get_relations("b", direction="up")
 
 
@@ -853,7 +857,7 @@ def test_neighborhood(  # noqa: PLR0917 - its parameters
 
 @pytest.mark.parametrize("depth", [-1, 11])
 def test_neighborhood_is_bounded(graph: Graph, depth: int) -> None:
-    with pytest.raises(InvalidEventError, match=f"depth is {depth}; expected 0 to 10"):
+    with pytest.raises(UsageError, match=f"depth is {depth}; expected 0 to 10"):
         graph.neighborhood("a", depth)
 
 

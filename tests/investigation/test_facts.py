@@ -32,7 +32,11 @@ def test_what_belongs_to_a_source_begins_with_its_id_and_a_dot() -> None:
 def test_a_report_reads_as_a_sentence_and_its_lines() -> None:
     row = Skipped(file="a.md", line=7, reason="no time in the row")
     report = Report(added=2, changed=1, unchanged=3, skipped=[row])
-    assert str(report) == "2 facts added, 1 changed, 3 unchanged\n  skipped a.md:7: no time in the row"
+    assert str(report) == (
+        "2 facts added, 1 changed, 3 unchanged\n"
+        "remarks on what was left out or not understood (1):\n"
+        "  a.md:7: no time in the row"
+    )
     assert report.to_dict() == {
         "added": 2,
         "changed": 1,

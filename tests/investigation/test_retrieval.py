@@ -119,7 +119,7 @@ def test_a_term_in_nearly_every_fact_selects_nothing(share: int, found: Any) -> 
     graph = memory(texts(**{f"f{n}": "pump" if n < share else "motor" for n in range(10)}))
     result = retrieve("the pump?", graph, DEFAULT)
     assert len(result.seeds) == (found or 0)
-    assert result.notes == (() if found else ("'pump' is in nearly every fact, so it selects nothing",))
+    assert result.notes == (() if found else ("'pump' is in nearly every fact, so it selects nothing.",))
 
 
 def test_in_a_tiny_workspace_every_term_counts() -> None:

@@ -20,7 +20,7 @@ from contextmesh.errors import (
     QueryError,
     WorkspaceNotFoundError,
 )
-from contextmesh.stores import falkordb
+from contextmesh.stores import falkordb, keyspace
 from contextmesh.stores.cypher import check_parameter
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.keyspace import (
@@ -619,7 +619,20 @@ def test_a_projection_ruined_by_hand_is_rebuilt(
     assert drawing(store) == before
 
 
-def test_leftovers(server: Server, graph: Graph, store: FalkorDBGraphStore, name: str, workspace: Workspace) -> None:
+def test_a_shadow_in_use_is_no_leftover(server: Server, store: FalkorDBGraphStore, name: str) -> None:
+    assert store.shadow().head() == 0
+    assert leftovers(server, name) == []
+
+
+def test_leftovers(  # noqa: PLR0917 - fixtures
+    server: Server,
+    graph: Graph,
+    store: FalkorDBGraphStore,
+    name: str,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyspace, "LEFTOVER_AFTER_S", 0)
     graph.add_object("Memory", id="a")
     abandoned = store.shadow()
     assert abandoned.head() == 0

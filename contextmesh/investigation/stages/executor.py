@@ -26,8 +26,11 @@ LISTED = 3
 LESSONS = 5
 QUOTED = 280  # characters of a fact in an answer; the evidence table holds all of it
 CANDIDATE = (
-    "Candidate to investigate, not an established cause: {label} ({key}), recorded as affecting {systems}. {quote}"
+    "Candidate to investigate, not an established cause: {label} ({key}), recorded as affecting {systems}. "
+    "Its record says {quote}."
 )
+OWNERS = ("Recorded owner of {system}: {owners}.", "Recorded owners of {system} disagree: {owners}.")
+FAR = 10**6  # the rank of what no word of the question found
 LOST = "The task '{label}' stays blocked: the {requires} evidence it was planned on has gone."
 VERIFY = "Verify operationally before you act: what came earlier, or is connected, need not be the cause."
 NOTHING = "Nothing in this workspace matches the question, so there is no evidence and no answer."
@@ -83,7 +86,7 @@ def executor(_event: Event, graph: Graph, ctx: Context) -> None:
     run, question = work.record.data["run"], work.record.data["question"]
     blocked = [task for task in work.tasks if not set(task.data["supported_by"]) & work.relations.keys()]
     for task in work.tasks:
-        status = "blocked" if task in blocked else "done"
+        status = "blocked" if task in blocked else "ready"
         graph.patch_object(task.id, {"status": status}, rationale=_why(task, status), **ctx.cause)
     gone = [key for key in work.record.data["context"] if key not in work.evidence]
     data = {
@@ -94,7 +97,7 @@ def executor(_event: Event, graph: Graph, ctx: Context) -> None:
         "evidence": list(work.evidence),
         "sessions": work.others,
         "used_other_sessions": bool(work.others),
-        "status": "unverified",
+        "status": "unchecked",
     }
     decision = graph.add_object("Decision", data, id=f"{run}.decision", evidence=list(work.evidence), **ctx.cause)
     for key in work.evidence:
@@ -115,13 +118,13 @@ def executor(_event: Event, graph: Graph, ctx: Context) -> None:
 
 
 def _why(task: Object, status: str) -> str:
-    if status == "done":
+    if status == "ready":
         return f"its {task.data['requires']} evidence was reloaded"
     return f"no {task.data['requires']} evidence could be reloaded"
 
 
 def _answer(work: Work) -> str:
-    """Return the answer in sentences, each resting on evidence that was reloaded."""
+    """Return the answer in sentences, each resting on evidence that was reloaded; what a fact says is quoted."""
     if not work.evidence:
         return NOTHING
     rows = list(work.relations.values())
@@ -132,9 +135,11 @@ def _answer(work: Work) -> str:
         *_lessons(by_type(rows, "RESOLVED_BY"), work.evidence, [row.id for row in seeds]),
     ]
     cited = {key for _, keys in parts for key in keys}
-    facts = [row for row in seeds if row.id not in cited][:LISTED]
+    facts = [row for row in seeds if row.id not in cited]
     if facts:
-        parts.append((f"Also matching: {'; '.join(f'{_lesson(row)} ({row.id})' for row in facts)}.", []))
+        best = facts[0] is seeds[0]
+        title = "Best match" if best else "Also matching"
+        parts.insert(0 if best else len(parts), (f"{title}: {'; '.join(map(_said, facts[:LISTED]))}.", []))
     if work.others:
         labels = ", ".join(shown(work.sessions[key]) for key in work.others)
         parts.append((f"This rests in part on notes of another session: {labels}.", []))
@@ -144,34 +149,35 @@ def _answer(work: Work) -> str:
 def _candidates(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:
     changes = [row for row in rows if facts[row.source].data.get("entity_type") == "change"]
     return [
-        (_candidate(facts[key], _listed(targets, facts)), [key, *targets])
-        for key, targets in _grouped(changes)[:LISTED]
+        (
+            CANDIDATE.format(label=shown(facts[key]), key=key, systems=_listed(ends, facts), quote=_quote(facts[key])),
+            [key, *ends],
+        )
+        for key, ends in _grouped(changes)[:LISTED]
     ]
-
-
-def _candidate(change: Object, systems: str) -> str:
-    return CANDIDATE.format(label=shown(change), key=change.id, systems=systems, quote=_quote(change))
 
 
 def _owners(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:
     return [
-        (f"Recorded owner of {shown(facts[key])}: {_listed(owners, facts)}.", [key, *owners])
+        (OWNERS[len(owners) > 1].format(system=shown(facts[key]), owners=_listed(owners, facts)), [key, *owners])
         for key, owners in _grouped(rows)[:LISTED]
     ]
 
 
 def _lessons(rows: Sequence[Relation], facts: Mapping[str, Object], best: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return what was learned from incidents that match, best first; if none does, from those that are connected."""
     rank = {key: at for at, key in enumerate(best)}
-    lessons = sorted(_grouped(rows), key=lambda item: (min(rank.get(key, 99) for key in (item[0], *item[1])), item[0]))
-    return [
-        (f"Learned from {shown(facts[key])}: {'; '.join(_lesson(facts[end]) for end in ends[:LESSONS])}.", [key, *ends])
-        for key, ends in lessons[:LISTED]
+    groups = [
+        (min(rank.get(key, FAR) for key in (incident, *ends)), incident, ends) for incident, ends in _grouped(rows)
     ]
-
-
-def _lesson(row: Object) -> str:
-    label = shown(row)
-    return (_quote(row) if label.endswith("…") else label).rstrip(".")
+    matching = [group for group in groups if group[0] < FAR] or groups
+    return [
+        (
+            f"Learned from {shown(facts[incident])}: {'; '.join(_said(facts[end]) for end in ends[:LESSONS])}.",
+            [incident, *ends],
+        )
+        for _, incident, ends in sorted(matching)[:LISTED]
+    ]
 
 
 def _grouped(rows: Sequence[Relation]) -> list[tuple[str, list[str]]]:
@@ -186,7 +192,15 @@ def _listed(ids: Sequence[str], facts: Mapping[str, Object]) -> str:
     return ", ".join(shown(facts[key]) for key in ids)
 
 
+def _said(row: Object) -> str:
+    """Quote what a fact says, with its id, and say where it is a note that nobody has verified."""
+    label = shown(row)
+    words = _quote(row) if label.endswith("…") or row.data.get("trusted") is False else f"“{label}”"
+    speaker = "an unverified note says " if row.data.get("trusted") is False else ""
+    return f"{speaker}{words} ({row.id})"
+
+
 def _quote(row: Object) -> str:
     text: Any = row.data.get("text")
     whole = " ".join(text.split()) if isinstance(text, str) and text.strip() else shown(row)
-    return whole if len(whole) <= QUOTED else whole[:QUOTED].rsplit(" ", 1)[0] + " …"
+    return f"“{whole}”" if len(whole) <= QUOTED else f"“{whole[:QUOTED].rsplit(' ', 1)[0]} …”"

@@ -49,7 +49,7 @@ def _ask(rows: Sequence[Relation], facts: Facts) -> str:
 
 def _compare(rows: Sequence[Relation], facts: Facts) -> str:
     incidents, lessons = _names([row.source for row in rows], facts), _names([row.target for row in rows], facts)
-    return f"Compare with {incidents} and verify whether its lessons apply here: {lessons}"
+    return f"Compare with {incidents} and verify whether what was learned applies here: {lessons}"
 
 
 NEEDS = (

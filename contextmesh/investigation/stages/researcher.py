@@ -1,5 +1,7 @@
 """Researcher: retrieves, and saves what it found by id."""
 
+from collections.abc import Sequence
+
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.reader import Reader
@@ -7,6 +9,19 @@ from contextmesh.core.runtime import Behavior, Context, behavior
 from contextmesh.investigation.records import save_record
 from contextmesh.investigation.retrieval import Retrieval, retrieve
 from contextmesh.investigation.vocabulary import Vocabulary
+
+
+def _gaps(found: Retrieval) -> list[str]:
+    if not found.context:
+        return ["Nothing in this workspace matches the question."]
+    known = list(dict.fromkeys(word for seed in found.seeds for word in seed.terms))
+    if not found.unknown:
+        return []
+    return [f"No fact mentions {_listed(found.unknown)}; the evidence rests on {_listed(known)}."]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
 
 
 def researcher(vocabulary: Vocabulary) -> Behavior:
@@ -28,7 +43,7 @@ def researcher(vocabulary: Vocabulary) -> Behavior:
             context=list(found.context),
             relations=list(found.relations),
             paths=[path.to_dict() for path in found.paths],
-            gaps=[] if found.context else ["Nothing in this workspace matches the question."],
+            gaps=_gaps(found),
             warnings=list(found.notes),
         )
 

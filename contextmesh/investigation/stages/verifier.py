@@ -48,6 +48,7 @@ class Check:
 
     record: Object
     decision: Object
+    research: Object
     planned: Object
     evidence: Mapping[str, Object]
     broken: Sequence[str]
@@ -67,7 +68,7 @@ def verifier(vocabulary: Vocabulary) -> Behavior:
         record = check.record
         key = record.data["run"]
         warnings = _warnings(check)
-        status = "verified with warnings" if check.broken or check.competing else "verified"
+        status = "checked with warnings" if check.broken or check.competing else "checked"
         graph.patch_object(check.decision.id, {"status": status}, rationale=SCOPE, **ctx.cause)
         save_record(
             graph,
@@ -79,7 +80,7 @@ def verifier(vocabulary: Vocabulary) -> Behavior:
             context=list(check.evidence),
             relations=record.data["relations"],
             paths=list(check.paths),
-            gaps=[*check.planned.data["gaps"], *record.data["gaps"]],
+            gaps=[*check.research.data["gaps"], *check.planned.data["gaps"], *record.data["gaps"]],
             warnings=warnings,
         )
 
@@ -95,11 +96,13 @@ def _load(event: Event, reader: Reader, vocabulary: Vocabulary) -> Check:
         raise HandoffError(msg)
     research = load_record(record_id(run, "researcher"), reader)
     evidence = current(reader.get_objects(record.data["context"]))
-    relations = reader.get_relations_by_id(record.data["relations"])
+    found = reader.relations(source=evidence, target=evidence, type=vocabulary.semantic) if evidence else []
+    relations = {row.id: row for row in found}
     sound = [path for path in research.data["paths"] if _is_sound(path, evidence, relations)]
     return Check(
         record=record,
         decision=decision,
+        research=research,
         planned=load_record(record_id(run, "planner"), reader),
         evidence=evidence,
         broken=[

@@ -15,8 +15,8 @@ def test_every_fact_of_the_decision_supports_it(acme: Workspace) -> None:
     assert decision["id"] == f"{inv.run_id}.decision"
     assert decision["text"] == inv.answer
     assert decision["question"] == QUESTION
-    assert decision["status"] == "verified"
-    assert list(inv.tasks["status"]) == ["done", "done", "done"]
+    assert decision["status"] == "checked"
+    assert list(inv.tasks["status"]) == ["ready", "ready", "ready"]
 
 
 def test_notes_of_another_session_are_told_apart(acme: Workspace) -> None:
@@ -46,7 +46,7 @@ def test_a_task_whose_evidence_went_stays_blocked(acme: Workspace, how: str) -> 
     else:
         acme.graph.patch_object("maya-chen", {"withdrawn": True})
     inv.run()
-    assert list(inv.tasks["status"]) == ["done", "blocked", "done"]
+    assert list(inv.tasks["status"]) == ["ready", "blocked", "ready"]
     assert any("stays blocked: the OWNED_BY evidence it was planned on has gone" in gap for gap in inv.gaps["gap"])
     assert "The evidence 'maya-chen' has gone since it was found." in list(inv.warnings["warning"])
     assert "maya-chen" not in inv.decision["evidence"]
@@ -59,7 +59,7 @@ def test_a_relation_that_went_blocks_its_task(acme: Workspace) -> None:
     inv.step()
     acme.graph.remove_relation("checkout-api>OWNED_BY>maya-chen")
     inv.run()
-    assert list(inv.tasks["status"]) == ["done", "blocked", "done"]
+    assert list(inv.tasks["status"]) == ["ready", "blocked", "ready"]
     assert "Recorded owner" not in inv.answer
 
 

@@ -21,7 +21,7 @@ SYSTEM = entity("system", "Quokka Gateway")
 def competing(ws: Workspace, question: str = "quokka?") -> list[str]:
     inv = ws.session("s").investigate(question)
     found = [text for text in inv.warnings["warning"] if text.startswith("Competing values")]
-    assert inv.decision["status"] == ("verified with warnings" if found else "verified")
+    assert inv.decision["status"] == ("checked with warnings" if found else "checked")
     return found
 
 
@@ -159,7 +159,7 @@ def test_a_path_that_broke_is_named_and_dropped(acme: Workspace) -> None:
     inv.run()
     warnings = list(inv.warnings["warning"])
     assert "The path redis-change - checkout-api no longer holds." in warnings
-    assert inv.decision["status"] == "verified with warnings"
+    assert inv.decision["status"] == "checked with warnings"
     assert 0 < len(inv.paths) < before
     assert not [row for row in inv.paths["relations"] if "redis-change>AFFECTS>checkout-api" in row]
 
