@@ -53,22 +53,22 @@ install = $(python) -m pip install -qq --disable-pip-version-check --editable '$
  Ubuntu: apt install build-essential; macOS: xcode-select --install).' >&2; exit 1; }
 
 .venv/.demo: .venv/.made pyproject.toml
-	@echo 'Installing contextmesh and FalkorDB into .venv (about a minute, once) ...'
+	@echo 'Installing contextmesh and FalkorDB into .venv (about a minute, once; five where FalkorDB has to be compiled) ...'
 	@$(call install,.)
 	@touch .venv/.demo
 
 .venv/.lab: .venv/.made pyproject.toml
-	@echo 'Installing contextmesh, FalkorDB and JupyterLab into .venv (about a minute, once) ...'
+	@echo 'Installing contextmesh, FalkorDB and JupyterLab into .venv (about a minute, once; five where FalkorDB has to be compiled) ...'
 	@$(call install,.[lab])
 	@touch .venv/.demo .venv/.lab
 
 .venv/.test: .venv/.made pyproject.toml
-	@echo 'Installing contextmesh, FalkorDB, JupyterLab and the test tools into .venv (about two minutes, once) ...'
+	@echo 'Installing contextmesh, FalkorDB, JupyterLab and the test tools into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'
 	@$(call install,.[lab$(comma)groq$(comma)test])
 	@touch .venv/.demo .venv/.lab .venv/.test
 
 .venv/.dev: .venv/.made pyproject.toml
-	@echo 'Installing contextmesh with everything to develop it into .venv (about two minutes, once) ...'
+	@echo 'Installing contextmesh with everything to develop it into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'
 	@$(call install,.[lab$(comma)groq$(comma)test$(comma)dev])
 	@touch .venv/.demo .venv/.lab .venv/.test .venv/.dev
 

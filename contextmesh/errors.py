@@ -22,6 +22,7 @@ The tree (in brackets the builtin that each one also is):
     ├── ProjectionError [RuntimeError]             an event is saved, its projection is not yet
     ├── CorruptedEventPayloadError [ValueError]    a stored event that cannot be read back
     ├── QueryError [ValueError]                    the database refused a query
+    ├── ReadOnlyError [PermissionError]            this connection may read, not write
     ├── ServerError [ConnectionError]              FalkorDB cannot be reached, started or trusted
     ├── MissingServerError [ImportError]           the embedded server is not installed
     └── ImportFileError [ValueError]               a source file that cannot be read at all
@@ -112,6 +113,10 @@ class CorruptedEventPayloadError(ContextMeshError, ValueError):
 
 class QueryError(ContextMeshError, ValueError):
     """The database refused a query, or gave up on it."""
+
+
+class ReadOnlyError(ContextMeshError, PermissionError):
+    """This connection may read and not write."""
 
 
 class ServerError(ContextMeshError, ConnectionError):

@@ -32,6 +32,7 @@ from contextmesh.errors import (
     InvalidPatchOperation,
     NotFoundError,
     ProjectionError,
+    ReadOnlyError,
 )
 
 MAX_COMMITS = 100
@@ -48,6 +49,8 @@ class Graph(Reader):
         clock: tells the time; pass a frozen or ticking one to make a run repeatable.
         ids: mints ids; by default from the log's counters.
         commit_ids: returns an id no other commit carries; it tells whether a commit of unknown outcome landed.
+        progress: called with (done, total) while the graph catches up with a log that is ahead.
+        read_only: show the graph as it is, and refuse to change it.
 
     Example:
         >>> graph = Graph()
@@ -66,6 +69,8 @@ class Graph(Reader):
         clock: Clock | None = None,
         ids: IDGen | None = None,
         commit_ids: Callable[[], str] = lambda: uuid.uuid4().hex,
+        progress: Progress | None = None,
+        read_only: bool = False,
     ) -> None:
         super().__init__(log or InMemoryEventStore(), store or InMemoryGraphStore())
         self.ids = ids or IDGen(self._log)
@@ -76,7 +81,8 @@ class Graph(Reader):
         self._owner: int | None = None
         self._head: int | None = None  # the head this process knows; None: catch up before the next use
         self._newest = ""
-        self.catch_up()
+        self.read_only = read_only
+        self.catch_up(progress)
 
     def __repr__(self) -> str:
         return f"<Graph at position {self.position}>"
@@ -84,7 +90,7 @@ class Graph(Reader):
     # reading
 
     def _base(self) -> GraphStore:
-        if self._head is None:
+        if self._head is None and not self.read_only:
             self.catch_up()
         return self._store
 
@@ -99,6 +105,8 @@ class Graph(Reader):
 
     def catch_up(self, progress: Progress | None = None) -> int:
         """Project what the log holds beyond the graph; return the position that was reached."""
+        if self.read_only:
+            return self._store.head()
         with self._lock:
             self._head = projection.catch_up(self._log, self._store, progress=progress)
             if self._head:
@@ -108,10 +116,16 @@ class Graph(Reader):
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Replay the whole log into a fresh graph and swap it in; return the position that was reached."""
+        self._check_writable()
         with self._lock:
             self._head = None
             projection.rebuild(self._log, self._store, progress)
             return self.catch_up()
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            msg = "this connection may read and not write; open the workspace as a user who may"
+            raise ReadOnlyError(msg)
 
     # committing
 
@@ -151,6 +165,7 @@ class Graph(Reader):
         Raises:
             ConcurrentWriterError: at the end, if another writer changed what the batch relied on.
         """
+        self._check_writable()
         with self._lock:
             if self._pending() is not None:
                 yield self
@@ -172,6 +187,7 @@ class Graph(Reader):
         return self.catch_up() if self._head is None else self._head
 
     def _commit[T](self, build: Callable[[Draft], T]) -> T:
+        self._check_writable()
         with self._lock:
             if self._draft:
                 return build(self._draft)

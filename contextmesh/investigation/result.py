@@ -326,13 +326,21 @@ def fact_source(row: Object) -> str:
     if source == "user_note":
         author = data.get("author")
         place = f"note by {author}, not verified" if author else "user note, not verified"
-    moment = data.get("occurred_at") or data.get("time")
-    place = f"{place}, at {_moment(moment)}" if isinstance(moment, str) and place else place
+    moment = _moment(data.get("occurred_at")) or _as_written(data)
+    place = f"{place}, at {moment}" if moment and place else place
     return f"{place} (synthetic)" if data.get("synthetic") is True else place
 
 
-def _moment(written: str) -> str:
-    """Return a time as written, and in UTC where that reads differently."""
+def _as_written(data: Mapping[str, Any]) -> str:
+    """Return a source's own time with the zone that the source names, as it was written."""
+    written, zone = data.get("time_written"), data.get("zone")
+    return f"{written} {zone or '(no zone stated)'}" if isinstance(written, str) and written else ""
+
+
+def _moment(written: object) -> str:
+    """Return a time as written, and in UTC where that reads differently; nothing where none is stated."""
+    if not isinstance(written, str):
+        return ""
     try:
         moment = datetime.fromisoformat(written)
     except ValueError:

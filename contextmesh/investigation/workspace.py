@@ -1,8 +1,8 @@
 """Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,19 @@ from tqdm.auto import tqdm
 from contextmesh.core.events import Clock, Event, canonical, check_id
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
-from contextmesh.core.projection import rebuild
+from contextmesh.core.projection import Progress, rebuild
 from contextmesh.core.reader import MAX_HOPS
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.terms import terms
-from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, IncompatibleRuntimeState, UsageError
+from contextmesh.errors import (
+    AlreadyExistsError,
+    ConcurrentWriterError,
+    IncompatibleRuntimeState,
+    ReadOnlyError,
+    UsageError,
+)
 from contextmesh.investigation import portable
-from contextmesh.investigation.facts import MAX_ID, Fact, Reading, Report, digest, inside, relation_id
+from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, inside, relation_id
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source
 from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
@@ -39,6 +45,7 @@ LABEL_LENGTH = 80
 MAX_LABEL = 200
 MAX_TEXT_TERMS = 2000
 MAX_CANDIDATES = 10_000  # entities that share a word with a note and may be named in it
+FACT_KINDS = ("Entity", "Evidence")
 MAX_WRITES = 20  # how often a write is done again because another writer was faster
 SLOW_S = 1.0  # what takes longer shows its progress
 
@@ -154,17 +161,33 @@ class Workspace:
         self.vocabulary = vocabulary
         self._server = server
         self._log = FalkorDBEventStore(server, name)
-        self._log.begin()
         self._store = FalkorDBGraphStore(server, name)
         try:
-            self.graph = Graph(self._log, self._store, clock=clock)
-        except IncompatibleRuntimeState:
-            rebuild(self._log, self._store)  # the log is the truth: a graph that is ahead of it belongs to another one
-            self.graph = Graph(self._log, self._store, clock=clock)
+            self._log.begin()
+        except ReadOnlyError:
+            self._store.read_only = True
+            self.graph = Graph(self._log, self._store, clock=clock, read_only=True)
+            return
+        with _progress("catching up") as progress:
+            try:
+                self.graph = Graph(self._log, self._store, clock=clock, progress=progress)
+            except IncompatibleRuntimeState:
+                rebuild(self._log, self._store, progress)  # the log is the truth, also where the graph is ahead of it
+                self.graph = Graph(self._log, self._store, clock=clock)
         self._begin()
 
     def __repr__(self) -> str:
-        return f"<Workspace {self.name!r} at position {self.graph.position}, {self._server.describe()}>"
+        position = f"position {self.graph.position}"
+        if self.graph.read_only:
+            position += f", read-only, {self._lag()}"
+        return f"<Workspace {self.name!r} at {position}, {self._server.describe()}>"
+
+    def _lag(self) -> str:
+        """Say how far the graph is behind its log."""
+        try:
+            return f"{self._log.tip() - self._store.head()} events behind its log"
+        except ReadOnlyError:
+            return "its log is not readable here"
 
     def __enter__(self) -> Self:
         return self
@@ -261,6 +284,59 @@ class Workspace:
         rows = self.graph.get_objects([hit.id for hit in hits])
         return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
 
+    def fact(
+        self,
+        id: str,
+        label: str,
+        text: str = "",
+        *,
+        entity_type: str | None = None,
+        kind: str = "Entity",
+        **data: Any,
+    ) -> Object:
+        """State a fact of your own and return it; stating it again with other words changes it.
+
+        Notes that name its label or one of its aliases are linked to it, also those taken earlier.
+
+        Args:
+            id: its id, such as `badge-gateway`.
+            label: what people call it.
+            text: what there is to say about it.
+            entity_type: for an Entity: `system`, `person`, `team`, `change`, `incident`, `lesson`, `action_item`, ...
+            kind: `Entity` or `Evidence`.
+            data: further fields, such as `aliases=["gateway"]` or
+                `asserts=[{"subject": ..., "attribute": "owner", "value": ...}]`.
+
+        Raises:
+            InvalidNameError: an id or kind outside its pattern.
+            UsageError: a kind that is no fact, or an id that belongs to another kind.
+        """
+        if kind not in FACT_KINDS:
+            msg = f"a fact of kind {kind!r}; expected one of {', '.join(FACT_KINDS)}"
+            raise UsageError(msg)
+        present = self.graph.get_object(check_id(id))
+        if present and present.type != kind:
+            msg = f"{id!r} is a {present.type} already; choose another id"
+            raise UsageError(msg)
+        fields = {"label": label, "text": text, "source": "stated by hand", "entity_type": entity_type, **data}
+        stated = {name: value for name, value in fields.items() if value is not None}
+        self.ingest([Reading(facts=(Fact(id=id, kind=kind, data=stated),), links=(), skipped=(), source="")])
+        return needed(self.graph.get_object(id), id, self._place())
+
+    def relate(self, source: str, type: str, target: str) -> None:
+        """State a relation between two objects, such as `ws.relate("chg-77", "AFFECTS", "badge-gateway")`.
+
+        Stating it again changes nothing.
+
+        Raises:
+            InvalidNameError: a relation type that the vocabulary does not know.
+            NotFoundError: one of the two does not exist.
+        """
+        for key in (source, target):
+            needed(self.graph.get_object(key), key, self._place())
+        link = Link(source=source, type=self.vocabulary.check_relation(type), target=target)
+        self.ingest([Reading(facts=(), links=(link,), skipped=(), source="")])
+
     def ingest(self, readings: Iterable[Reading]) -> Report:
         """Bring the workspace in step with what importers read; each reading is one batch.
 
@@ -268,8 +344,10 @@ class Workspace:
         """
         report = Report()
         seen: set[str] = set()
-        held = [row.id for kind in ("Entity", "Evidence") for row in self.graph.objects(kind)]
-        for reading in tqdm(list(readings), desc="importing", unit="file", delay=SLOW_S, leave=False):
+        readings = list(readings)
+        sourced = any(reading.source for reading in readings)
+        held = [row.id for kind in FACT_KINDS for row in self.graph.objects(kind)] if sourced else []
+        for reading in tqdm(readings, desc="importing", unit="file", delay=SLOW_S, leave=False):
             facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
             before = inside(reading.source, held)
             report.add(self._persist(partial(self._ingest, reading, facts, before)))
@@ -440,9 +518,10 @@ class Workspace:
         Raises:
             NotFoundError: the log never mentions this object.
         """
+        events = tqdm(self.graph.events, desc="reading the log", unit="event", delay=SLOW_S, leave=False)
         rows = [
             _happened(position, event, object_id)
-            for position, event in enumerate(self.graph.events, 1)
+            for position, event in enumerate(events, 1)
             if not event.type.startswith("relation.")
             and object_id in (event.payload.get("id"), event.payload.get("target"), _patched(event))
         ]
@@ -499,12 +578,7 @@ class Workspace:
 
     def rebuild(self) -> int:
         """Replay the log into a fresh graph, swap it in, and return the position that it stands at."""
-        with tqdm(desc="rebuilding", unit="event", delay=SLOW_S, leave=False) as bar:
-
-            def progress(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
+        with _progress("rebuilding") as progress:
             return self.graph.rebuild(progress)
 
     def doctor(self) -> dict[str, Any]:
@@ -660,6 +734,18 @@ class Loader:
 
         several = [paths] if isinstance(paths, (str, Path)) else list(paths)
         return self._workspace.ingest(read_postmortems(several))
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Progress]:
+    """Show a bar for what takes over a second."""
+    with tqdm(desc=doing, unit="event", delay=SLOW_S, leave=False) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield progress
 
 
 def about(event: Event) -> str:

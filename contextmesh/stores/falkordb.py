@@ -230,6 +230,7 @@ class FalkorDBGraphStore:
         self._property_names: set[str] = set()
         self._searchable = key is None  # a shadow is loaded first and indexed for search after
         self._prepared = False
+        self.read_only = False
 
     def __repr__(self) -> str:
         return f"<FalkorDBGraphStore: {self.name!r}>"
@@ -260,6 +261,9 @@ class FalkorDBGraphStore:
     def _prepare(self) -> None:
         """Make the head and the indexes where they are missing; once for each open store."""
         if self._prepared:
+            return
+        if self.read_only:
+            self._prepared = True
             return
         try:
             has_head = bool(self._ask("MATCH (h:Head) RETURN h.seq", {}))

@@ -6,7 +6,7 @@ from functools import partial
 
 import redis
 
-from contextmesh.errors import InvalidNameError, QueryError, ServerError, WorkspaceNotFoundError
+from contextmesh.errors import InvalidNameError, QueryError, ReadOnlyError, ServerError, WorkspaceNotFoundError
 from contextmesh.stores.server import Server
 
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
@@ -88,8 +88,10 @@ def retried[T](server: Server, ask: Callable[[], T]) -> T:
         raise lost(server) from None
 
 
-def refused(error: Exception) -> QueryError:
+def refused(error: Exception) -> QueryError | ReadOnlyError:
     """Return the error for what the database refused."""
+    if isinstance(error, (redis.exceptions.NoPermissionError, redis.exceptions.ReadOnlyError)):
+        return ReadOnlyError(f"FalkorDB does not let this user do that: {str(error)[:500]}")
     return QueryError(f"FalkorDB refused the query: {str(error)[:500]}")
 
 

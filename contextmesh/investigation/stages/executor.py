@@ -27,7 +27,7 @@ LESSONS = 5
 QUOTED = 280  # characters of a fact in an answer; the evidence table holds all of it
 CANDIDATE = (
     "Candidate to investigate, not an established cause: {label} ({key}), recorded as affecting {systems}. "
-    "Its record says {quote}."
+    "Its record says: {quote}"
 )
 OWNERS = ("Recorded owner of {system}: {owners}.", "Recorded owners of {system} disagree: {owners}.")
 FAR = 10**6  # the rank of what no word of the question found
