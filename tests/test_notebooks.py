@@ -24,6 +24,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
 
 
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
@@ -52,18 +56,18 @@ def shown(cell: NotebookNode) -> list[tuple[str, str]]:
     return found
 
 
-def differences(before: NotebookNode, after: NotebookNode) -> list[str]:
-    """The lines below each cell that differ, as a diff."""
-    lines = [
-        [
-            f"[{at}] {kind}: {line}"
-            for at, cell in enumerate(code_cells(each), 1)
-            for kind, text in shown(cell)
-            for line in text.splitlines()
-        ]
-        for each in (before, after)
+def lines(notebook: NotebookNode) -> list[str]:
+    """What a reader sees, line by line, each with the number of its code cell."""
+    return [
+        f"[{number}] {kind}: {line}"
+        for number, cell in enumerate(code_cells(notebook), 1)
+        for kind, text in shown(cell)
+        for line in text.splitlines()
     ]
-    return list(difflib.unified_diff(*lines, "before", "after", lineterm="", n=0))
+
+
+def difference(before: list[str], after: list[str]) -> str:
+    return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm="", n=0))
 
 
 @pytest.fixture
@@ -82,7 +86,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
 
 def run(path: Path, environment: dict[str, str]) -> NotebookNode:
     """Run a notebook in a fresh kernel, as Jupyter does: in the notebook's folder."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     for cell in code_cells(notebook):
         cell.outputs, cell.execution_count = [], None
     client = NotebookClient(
@@ -97,33 +101,33 @@ def test_there_is_a_notebook() -> None:
 
 @each_notebook
 def test_two_runs_and_the_committed_one_show_the_same(path: Path, environment: dict[str, str]) -> None:
-    first, second = run(path, environment), run(path, environment)
-    assert any(shown(cell) for cell in code_cells(first))
-    assert differences(first, second) == []
-    assert differences(nbformat.read(path, as_version=4), first) == []  # else run it again and commit it
+    committed, first, second = (lines(each) for each in (read(path), run(path, environment), run(path, environment)))
+    assert first
+    assert second == first, f"a second run differs:\n{difference(first, second)}"
+    assert first == committed, f"run {path.name} again and commit it:\n{difference(committed, first)}"
     assert Path(environment["CONTEXTMESH_DATA_DIR"]).is_dir()  # it was this folder that they used
 
 
 @each_notebook
 def test_every_code_cell_was_run_in_order(path: Path) -> None:
-    counts = [cell.execution_count for cell in code_cells(nbformat.read(path, as_version=4))]
+    counts = [cell.execution_count for cell in code_cells(read(path))]
     assert counts == list(range(1, len(counts) + 1))
 
 
 @each_notebook
 def test_no_widget_state_is_saved(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     assert "widgets" not in notebook.metadata
     assert "application/vnd.jupyter.widget-state+json" not in path.read_text("utf-8")
 
 
 @each_notebook
 def test_it_is_short_enough_to_be_read(path: Path) -> None:
-    assert 1 < len(nbformat.read(path, as_version=4).cells) <= MOST_CELLS
+    assert 1 < len(read(path).cells) <= MOST_CELLS
 
 
 @each_notebook
 def test_no_error_is_saved(path: Path) -> None:
-    outputs = [output for cell in code_cells(nbformat.read(path, as_version=4)) for output in cell.outputs]
+    outputs = [output for cell in code_cells(read(path)) for output in cell.outputs]
     assert outputs
     assert [output.ename for output in outputs if output.output_type == "error"] == []

@@ -9,11 +9,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contextmesh.investigation.result import Investigation
 from contextmesh.investigation.workspace import Workspace
 
 SYNTHETIC = Path(__file__).parents[1] / "importers" / "postmortems"
@@ -62,7 +64,7 @@ def plain(markdown: str) -> str:
     return " ".join(re.sub(r"[*_`>]|\]\([^)]*\)|\[", "", markdown).split())
 
 
-def check_places(evidence: list[dict[str, Any]], files: Path) -> int:
+def check_places(evidence: Sequence[Mapping[Any, Any]], files: Path) -> int:
     """Insist that each source that is a file and a line holds the fact there; return how many do."""
     found = 0
     for row in evidence:
@@ -88,7 +90,7 @@ def lessons_in(files: Path) -> set[str]:
     return {lesson for lesson in begun if len(lesson) > 10}
 
 
-def same_as_printed(printed: dict[str, Any], inv: Any) -> None:
+def same_as_printed(printed: dict[str, Any], inv: Investigation) -> None:
     """Insist that the command line's JSON tells what the investigation of the same question told."""
     told = inv.to_dict()
     assert printed["answer"] == told["answer"]

@@ -690,3 +690,35 @@ def test_opening_waits_for_the_search_index(store: FalkorDBGraphStore, monkeypat
     monkeypatch.setattr(store, "_ask", ask)
     assert store.head() == 0
     assert answers == []
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.get_objects(["n3", "n5"]),
+        lambda store: store.get_relations(["r3", "r5"]),
+        lambda store: store.relations(["hub"]),
+        lambda store: store.relations(None, ["n3"]),
+        lambda store: store.relations(["hub"], ["n3", "n5"], ["MENTIONS"]),
+        lambda store: store.expand(["n3"], ["MENTIONS", "AFFECTS"], ["Memory", "Entity"], ["superseded"], 9),
+        lambda store: store.search({"redi": 1.0}, ["Memory"], ["superseded"], 9),
+    ],
+    ids=["objects", "relations", "from", "to", "between", "expand", "search"],
+)
+def test_a_bounded_read_scans_no_label(store: FalkorDBGraphStore, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+    """What is asked about a few objects must not cost a look at all of them, however many there are."""
+    events = [object_created(0, "hub", "Entity")]
+    events += [object_created(n, f"n{n}", data={"text": "redis" if n < 5 else "other"}) for n in range(1, 1500)]
+    events += [relation_created(n, f"r{n}", "hub", f"n{n}", "MENTIONS") for n in range(1, 1500)]
+    assert store.apply(fold(events), expected=0, new=len(events))
+    asked: list[tuple[str, dict[str, Any]]] = []
+    real = store._ask
+
+    def ask(query: str, parameters: dict[str, Any]) -> list[list[Any]]:
+        asked.append((query, parameters))
+        return real(query, parameters)
+
+    monkeypatch.setattr(store, "_ask", ask)
+    assert read(store)
+    plans = [str(store._graph.explain(query, parameters)) for query, parameters in asked if "MATCH" in query]
+    assert all("Node By Label Scan" not in plan and "All Node Scan" not in plan for plan in plans), plans
