@@ -62,7 +62,7 @@ def lines(notebook: NotebookNode) -> list[str]:
         f"[{number}] {kind}: {line}"
         for number, cell in enumerate(code_cells(notebook), 1)
         for kind, text in shown(cell)
-        for line in text.splitlines()
+        for line in text.split("\n")
     ]
 
 

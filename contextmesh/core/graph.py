@@ -85,7 +85,7 @@ class Graph(Reader):
         self.catch_up(progress)
 
     def __repr__(self) -> str:
-        return f"<Graph at position {self.position}>"
+        return "<Graph, to catch up>" if self._head is None else f"<Graph at position {self._head}>"
 
     # reading
 
@@ -106,7 +106,8 @@ class Graph(Reader):
     def catch_up(self, progress: Progress | None = None) -> int:
         """Project what the log holds beyond the graph; return the position that was reached."""
         if self.read_only:
-            return self._store.head()
+            self._head = self._store.head()
+            return self._head
         with self._lock:
             self._head = projection.catch_up(self._log, self._store, progress=progress)
             if self._head:

@@ -162,11 +162,13 @@ class Workspace:
         self._server = server
         self._log = FalkorDBEventStore(server, name)
         self._store = FalkorDBGraphStore(server, name)
+        self._lag = ""
         try:
             self._log.begin()
         except ReadOnlyError:
             self._store.read_only = True
             self.graph = Graph(self._log, self._store, clock=clock, read_only=True)
+            self._lag = self._measured_lag()
             return
         with _progress("catching up") as progress:
             try:
@@ -177,17 +179,15 @@ class Workspace:
         self._begin()
 
     def __repr__(self) -> str:
-        position = f"position {self.graph.position}"
-        if self.graph.read_only:
-            position += f", read-only, {self._lag()}"
-        return f"<Workspace {self.name!r} at {position}, {self._server.describe()}>"
+        # What is known here, without asking a server that may be gone.
+        return f"<Workspace {self.name!r}: {self.graph!r}{self._lag}, {self._server.describe()}>"
 
-    def _lag(self) -> str:
-        """Say how far the graph is behind its log."""
+    def _measured_lag(self) -> str:
+        """Say how far the graph of a read-only connection is behind its log."""
         try:
-            return f"{self._log.tip() - self._store.head()} events behind its log"
+            return f", read-only, {self._log.tip() - self.graph.position} events behind its log"
         except ReadOnlyError:
-            return "its log is not readable here"
+            return ", read-only, its log is not readable here"
 
     def __enter__(self) -> Self:
         return self

@@ -72,7 +72,7 @@ def test_a_read_only_connection_reads_what_is_there(acme: Workspace, server: Ser
     assert server._folder is not None
     client = make_client(unix_socket_path=str(server._folder._socket()), username="reader", password="hush")
     reader = Workspace(Server(client, "a test", "server"), acme.name)
-    assert repr(reader) == f"<Workspace '{acme.name}' at position {head}, read-only, {lag}, a test>"
+    assert repr(reader) == f"<Workspace '{acme.name}': <Graph at position {head}>, read-only, {lag}, a test>"
     assert list(reader.search("session ttl")["id"]) == list(acme.search("session ttl")["id"])
     assert list(reader.paths("redis-change", "maya-chen")["hops"]) == [2]
     for write in (

@@ -754,7 +754,7 @@ def test_invalid_names_are_refused(folder: Path, tmp_path: Path, name: Any) -> N
 def test_valid_names_are_taken(folder: Path, name: str) -> None:
     with cm.open(name, data_dir=folder) as ws:
         assert ws.graph.get_object("workspace").data == {"label": name}
-        assert repr(ws) == f"<Workspace {name!r} at position 5, embedded FalkorDB in {folder}>"
+        assert repr(ws) == f"<Workspace {name!r}: <Graph at position 5>, embedded FalkorDB in {folder}>"
     cm.drop(name, data_dir=folder)
 
 
