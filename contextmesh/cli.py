@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +15,14 @@ import click
 import contextmesh as cm
 from contextmesh import demo as acme
 from contextmesh.errors import ContextMeshError, InvalidNameError, UsageError
+from contextmesh.importers.postmortems import read_postmortems
 from contextmesh.investigation.result import visible
-from contextmesh.investigation.workspace import Workspace
+from contextmesh.investigation.workspace import Workspace, check_note
 
 DONE, FAILED, WRONG = 0, 1, 2
 INTERRUPTED = 130
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "01_quickstart.ipynb"
-FORMATS = ("postmortems",)
+FORMATS = {"postmortems": read_postmortems}
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 limit = click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="How many at most.")
@@ -63,11 +65,17 @@ def demo(context: click.Context, workspace: str) -> None:
 
 @cli.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def lab(arguments: tuple[str, ...]) -> None:
+@click.pass_context
+def lab(context: click.Context, arguments: tuple[str, ...]) -> None:
     """Open JupyterLab on the quickstart notebook; further ARGUMENTS go to JupyterLab."""
     if importlib.util.find_spec("jupyterlab") is None:
         msg = "JupyterLab is not installed; run `make lab` in a checkout, or pip install 'contextmesh[lab]'"
         raise click.ClickException(msg)
+    for name, value in (("CONTEXTMESH_URL", context.obj["url"]), ("CONTEXTMESH_DATA_DIR", context.obj["data_dir"])):
+        if value:  # the notebook opens what the command line names
+            os.environ.pop("CONTEXTMESH_URL", None)
+            os.environ.pop("CONTEXTMESH_DATA_DIR", None)
+            os.environ[name] = value
     start = NOTEBOOK if NOTEBOOK.is_file() else Path.cwd()
     words = [sys.executable, "-m", "jupyterlab", str(start), *arguments]
     sys.stdout.flush()
@@ -94,7 +102,8 @@ def note(  # noqa: PLR0917 - one parameter an option, which click passes by name
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Save TEXT as a note (`-` reads standard input); the same text in the same session is saved once."""
-    words = sys.stdin.read() if text == "-" else text
+    words = _piped() if text == "-" else text
+    check_note(words, at)
     with _open(context, workspace, create=True) as ws:
         saved = ws.session(session).note(words, id=note_id, at=at, author=author)
     _print({"id": saved.id, "session": session, **saved.data} if as_json else f"saved {saved.id}")
@@ -114,15 +123,16 @@ def ask(context: click.Context, workspace: str, question: str, session: str, as_
 
 
 @cli.command("import")
-@click.argument("format", type=click.Choice(FORMATS))
+@click.argument("format", type=click.Choice(list(FORMATS)))
 @click.argument("workspace")
 @click.argument("files", nargs=-1, required=True)
 @as_json
 @click.pass_context
 def import_(context: click.Context, format: str, workspace: str, files: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
     """Read FILES (or folders of them) into a workspace; importing the same again changes nothing."""
+    readings = FORMATS[format](files)  # before the workspace is made, so that a file that cannot be read makes none
     with _open(context, workspace, create=True) as ws:
-        report = getattr(ws.load, format)(files)
+        report = ws.ingest(readings)
     _print(report.to_dict() if as_json else visible(str(report)))
 
 
@@ -218,34 +228,49 @@ def doctor(context: click.Context, workspace: str, as_json: bool) -> None:  # no
         raise click.exceptions.Exit(FAILED)
 
 
+def _piped() -> str:
+    if sys.stdin is None:
+        msg = "standard input is closed; expected the text of the note there"
+        raise UsageError(msg)
+    return sys.stdin.read()
+
+
 def _print(value: Mapping[str, Any] | str) -> None:
-    click.echo(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    click.echo(visible(value) if isinstance(value, str) else json.dumps(value))
 
 
 def main() -> None:
     """Run the command line: exit status 0 done, 1 the work failed, 2 wrong usage; an error is one line on stderr."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))  # so that the server is stopped too
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character must not end the work
     try:
-        status = cli.main(prog_name="contextmesh", standalone_mode=False)
-        code = status if isinstance(status, int) else DONE
-        sys.stdout.flush()
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        code = WRONG
-    except (click.UsageError, UsageError, InvalidNameError) as error:
-        code = _complain(error, WRONG)
-    except (click.ClickException, ContextMeshError) as error:
-        code = _complain(error, FAILED)
-    except (KeyboardInterrupt, click.Abort):
-        code = INTERRUPTED
+        code = _run()
     except BrokenPipeError:  # the reader, such as `head`, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
     except OSError as error:
         code = _complain(error, FAILED)
     sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        status = cli.main(prog_name="contextmesh", standalone_mode=False)
+        if sys.stdout:
+            sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return WRONG
+    except (click.UsageError, UsageError, InvalidNameError) as error:
+        return _complain(error, WRONG)
+    except (click.ClickException, ContextMeshError) as error:
+        return _complain(error, FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    return status if isinstance(status, int) else DONE
 
 
 def _complain(error: Exception, code: int) -> int:

@@ -72,7 +72,7 @@ class Draft:
 
     def _check_time(self, event: Event) -> None:
         newest = self.events[-1].timestamp if self.events else self._newest
-        if not TIMESTAMP_PATTERN.fullmatch(event.timestamp) or event.timestamp < newest:
+        if not TIMESTAMP_PATTERN.fullmatch(str(event.timestamp)) or event.timestamp < newest:
             msg = (
                 f"the timestamp {event.timestamp!r} is none, or before its predecessor's; expected UTC in microseconds"
             )

@@ -15,6 +15,7 @@ from contextmesh.errors import ConcurrentWriterError, EventNotFoundError, UsageE
 if TYPE_CHECKING:
     from contextmesh.core.projection import Changes
 
+MAX_FIELD_NAMES = 60_000  # FalkorDB holds 65,534 property names; the rest is room for writers that race
 RESERVED_PROPERTIES = frozenset(
     {"id", "kind", "label", "text", "updated_at", "version", "data", "provenance", "search"},
 )

@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ from tqdm.auto import tqdm
 
 from contextmesh.core.events import SCHEMA_VERSION, Event, encode, minted_number
 from contextmesh.core.graph import Graph
-from contextmesh.core.stores import Entry, EventStore
-from contextmesh.errors import ContextMeshError, ImportFileError, UsageError
+from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, EventStore, mirrored
+from contextmesh.errors import AlreadyExistsError, ContextMeshError, ImportFileError, UsageError
 
 if TYPE_CHECKING:
     from contextmesh.stores.falkordb import FalkorDBEventStore
@@ -26,6 +26,10 @@ Batch = tuple[Event, ...]
 
 def write_export(log: EventStore, name: str, path: Path) -> int:
     """Write a log to a file that appears complete or not at all; return the number of events."""
+    path = path.resolve()  # a link stays one, and what it leads to is replaced
+    if path.exists() and not path.is_file() and not path.is_dir():
+        msg = f"{path} is no ordinary file; expected the name of one, such as 'workspace.jsonl'"
+        raise UsageError(msg)
     if path.is_dir():
         msg = f"{path} is a folder; expected the name of a file, such as {path / 'workspace.jsonl'}"
         raise UsageError(msg)
@@ -69,6 +73,9 @@ def read_export(path: Path) -> list[Batch]:
     Raises:
         ImportFileError: it is no export, or a line cannot be read; the message names file and line.
     """
+    if path.exists() and not path.is_file():
+        msg = f"{path} is no ordinary file; expected an export"
+        raise ImportFileError(msg)
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -84,6 +91,10 @@ def read_export(path: Path) -> list[Batch]:
         raise ImportFileError(msg)
     batches: list[Batch] = []
     graph = Graph()  # in memory: every event must stand where it stands before any of them is written
+    names = {name for event, _ in rows for name in _field_names(event)}
+    if len(names) > MAX_FIELD_NAMES:
+        msg = f"{path.name} holds {len(names):,} field names, at most {MAX_FIELD_NAMES:,} fit in one graph"
+        raise ImportFileError(msg)
     first = 0
     while first < len(rows):
         batch = rows[first : rows[first][1]]
@@ -91,6 +102,13 @@ def read_export(path: Path) -> list[Batch]:
         batches.append(tuple(event for event, _ in batch))
         first += len(batch)
     return batches
+
+
+def _field_names(event: Event) -> Iterable[str]:
+    payload: object = event.payload  # as the file has it, not checked yet
+    row = payload.get("object") if isinstance(payload, Mapping) else None
+    data = row.get("data") if isinstance(row, Mapping) else None
+    return mirrored(data) if isinstance(data, Mapping) else ()
 
 
 def _replay(batch: Sequence[tuple[Event, int]], graph: Graph, path: Path, line: int) -> None:
@@ -147,7 +165,11 @@ def write_log(log: "FalkorDBEventStore", batches: Sequence[Batch]) -> None:
                 greatest[found[0]] = max(greatest.get(found[0], 0), found[1])
     for counter, number in sorted(greatest.items()):
         log.raise_counter(counter, number)
-    log.begin()
+    beside = log.beside()  # killed halfway, it leaves a leftover and no half workspace
+    beside.begin()
     position = 0
     for batch in tqdm(batches, desc="restoring", unit="commit", delay=SLOW_S, leave=False):
-        position = log.append_many(batch, expected=position, commit_id=batch[0].id)
+        position = beside.append_many(batch, expected=position, commit_id=batch[0].id)
+    if not log.take(beside):
+        msg = f"another process has just made the workspace {log.name!r}; choose another name"
+        raise AlreadyExistsError(msg)

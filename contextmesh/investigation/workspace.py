@@ -1,8 +1,10 @@
 """Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +27,7 @@ from contextmesh.errors import (
     UsageError,
 )
 from contextmesh.investigation import portable
-from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, inside, relation_id
+from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, Skipped, digest, inside, relation_id
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source
 from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
@@ -45,7 +47,9 @@ LABEL_LENGTH = 80
 MAX_LABEL = 200
 MAX_TEXT_TERMS = 2000
 MAX_CANDIDATES = 10_000  # entities that share a word with a note and may be named in it
+BY_HAND = "stated by hand"
 FACT_KINDS = ("Entity", "Evidence")
+PAUSE_S = 0.2
 MAX_WRITES = 20  # how often a write is done again because another writer was faster
 SLOW_S = 1.0  # what takes longer shows its progress
 
@@ -174,6 +178,9 @@ class Workspace:
             try:
                 self.graph = Graph(self._log, self._store, clock=clock, progress=progress)
             except IncompatibleRuntimeState:
+                if self._log.tip() == 0:
+                    msg = f"the log of {name!r} is gone, its graph is not; restore an export, or drop the workspace"
+                    raise IncompatibleRuntimeState(msg) from None
                 rebuild(self._log, self._store, progress)  # the log is the truth, also where the graph is ahead of it
                 self.graph = Graph(self._log, self._store, clock=clock)
         self._begin()
@@ -241,17 +248,17 @@ class Workspace:
         if old.type != "Memory":
             msg = f"{memory_id!r} is a {old.type}; only a Memory can be revised"
             raise UsageError(msg)
-        if old.data["text"] == text:
+        if old.data.get("text") == text:
             return old
-        number = int(old.data["revision"])
+        number = int(old.data.get("revision") or 1)
         earlier = {
             "label": f"Revision {number} of: {shown(old)}",
-            "text": old.data["text"],
+            "text": old.data.get("text"),
             "evidence_type": "revision",
             "revision": number,
             "memory": old.id,
             "superseded": True,
-            "source": old.data["source"],
+            "source": old.data.get("source"),
         }
         updates = {"text": text, "label": _label(text), "revision": number + 1}
         with self.graph.batch() as graph:
@@ -314,11 +321,12 @@ class Workspace:
         if kind not in FACT_KINDS:
             msg = f"a fact of kind {kind!r}; expected one of {', '.join(FACT_KINDS)}"
             raise UsageError(msg)
-        present = self.graph.get_object(check_id(id))
-        if present and present.type != kind:
-            msg = f"{id!r} is a {present.type} already; choose another id"
+        present = self.graph.get_object(_own_id(id))
+        if present and (present.type != kind or present.data.get("source") != BY_HAND):
+            owner = fact_source(present) or "contextmesh itself"
+            msg = f"{id!r} is a {present.type} already, of {owner}; choose another id"
             raise UsageError(msg)
-        fields = {"label": label, "text": text, "source": "stated by hand", "entity_type": entity_type, **data}
+        fields = {"label": label, "text": text, "source": BY_HAND, "entity_type": entity_type, **data}
         stated = {name: value for name, value in fields.items() if value is not None}
         self.ingest([Reading(facts=(Fact(id=id, kind=kind, data=stated),), links=(), skipped=(), source="")])
         return needed(self.graph.get_object(id), id, self._place())
@@ -356,6 +364,11 @@ class Workspace:
 
     def _ingest(self, reading: Reading, facts: Mapping[str, Fact], before: Sequence[str]) -> Report:
         report = Report(skipped=list(reading.skipped))
+        head = facts.get(reading.source)
+        present = self.graph.get_object(reading.source) if head else None
+        if head and present and not _same_incident(present, head):
+            report.skipped.append(_taken(head, present))
+            return report
         with self.graph.batch():
             stated = self._state(facts, report)
             self._withdraw(set(before) - {fact.id for fact in reading.facts}, report)
@@ -368,7 +381,9 @@ class Workspace:
         present = self.graph.get_objects(facts)
         stated = []
         for key, fact in facts.items():
-            if key not in present:
+            if key in present and not _same_source(present[key], fact):
+                report.skipped.append(_taken(fact, present[key]))
+            elif key not in present:
                 self.graph.add_object(self.vocabulary.check_kind(fact.kind), fact.data, id=key, actor="importer")
                 report.added += 1
                 stated.append(fact)
@@ -430,7 +445,8 @@ class Workspace:
         if not isinstance(text, str):
             msg = f"search got a {type(text).__name__}; expected text"
             raise UsageError(msg)
-        weights, words, _ = weigh(text, self.graph, self.vocabulary)
+        bounds = replace(self.vocabulary.bounds, common=1.0)  # whoever searches for a common word wants to see it
+        weights, words, _ = weigh(text, self.graph, replace(self.vocabulary, bounds=bounds))
         hits = self.graph.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
         rows = self.graph.get_objects([hit.id for hit in hits])
         found = [
@@ -649,7 +665,7 @@ class Session:
             AlreadyExistsError: the id belongs to something else.
         """
         _check_text(text, "note's text")
-        key = check_id(id) if id is not None else f"memory.{digest(self.id, text)}"
+        key = _own_id(id) if id is not None else f"memory.{digest(self.id, text)}"
         workspace = self._workspace
         data = {
             "label": _label(text),
@@ -712,7 +728,12 @@ class Session:
 
         key = workspace._persist(write)  # noqa: SLF001 - the same module's
         found = workspace.investigation(key)
-        return found.run() if run else found
+        for attempt in range(MAX_WRITES if run else 0):
+            try:
+                return found.run(retry=attempt > 0)
+            except ConcurrentWriterError:
+                time.sleep(PAUSE_S)  # somebody writes so much that no stage could see the graph stand still
+        return found.run(retry=True) if run else found
 
 
 class Loader:
@@ -748,16 +769,41 @@ def _progress(doing: str) -> Iterator[Progress]:
         yield progress
 
 
+def _same_source(present: Object, fact: Fact) -> bool:
+    return present.type == fact.kind and present.data.get("source") == fact.data.get("source")
+
+
+def _same_incident(present: Object, fact: Fact) -> bool:
+    """Whether a file was edited, rather than another of the same name read: its code, title or summary has stayed."""
+    old, new = present.data, fact.data
+    coded = bool(old.get("aliases")) and old.get("aliases") == new.get("aliases")
+    titled = old.get("label") == new.get("label")
+    summary = [str(data.get("text")).removeprefix(str(data.get("label"))) for data in (old, new)]
+    return _same_source(present, fact) and (coded or titled or summary[0] == summary[1])
+
+
+def _taken(fact: Fact, present: Object) -> Skipped:
+    owner = fact_source(present) or "another source"
+    reason = f"the id {fact.id!r} belongs to {shown(present)!r} already, of {owner}; rename one of the two"
+    file, line = str(fact.data.get("file", "")), fact.data.get("line")
+    return Skipped(file=file, line=line if isinstance(line, int) else 1, reason=reason)
+
+
 def about(event: Event) -> str:
     """Return in a few words what an event is about."""
     payload = event.payload
-    if "relation" in payload:
-        row = payload["relation"]
+    row = payload.get("relation")
+    if event.type == "relation.created" and isinstance(row, Mapping):
         return f"{row['source']} -{row['type']}-> {row['target']}"
     named = (
         payload.get("id") or payload.get("target") or _patched(event) or payload.get("trigger") or payload.get("run")
     )
     return str(named or "")
+
+
+def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = payload.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _patched(event: Event) -> str | None:
@@ -767,9 +813,9 @@ def _patched(event: Event) -> str | None:
 
 def _happened(position: int, event: Event, object_id: str) -> tuple[Any, ...]:
     payload = event.payload
-    row = payload.get("object") or {}
-    patch = payload.get("patch") or {}
-    text = row.get("data", {}).get("text") if row.get("id") == object_id else None
+    row, patch = _part(payload, "object"), _part(payload, "patch")
+    data = row.get("data")
+    text = data.get("text") if isinstance(data, Mapping) and row.get("id") == object_id else None
     why = patch.get("rationale") or payload.get("reason")
     return position, event.timestamp, event.type, event.actor, row.get("version"), text or "", why or ""
 
@@ -810,9 +856,24 @@ def _label(text: str) -> str:
     return line if len(line) <= LABEL_LENGTH else f"{line[:LABEL_LENGTH].rsplit(' ', 1)[0]} …"
 
 
+def _own_id(value: str) -> str:
+    """Return an id that a user brings, or refuse one that contextmesh gives out itself."""
+    check_id(value)
+    if "#" in value or value == WORKSPACE or value.startswith(("session.", "agent.", "evt_", "rel_", "patch_")):
+        msg = f"ids such as {value!r} are contextmesh's own; choose another, such as 'checkout-api'"
+        raise UsageError(msg)
+    return value
+
+
 def _spaced(text: object) -> str:
     """Return a text with single spaces; nothing for what is no text."""
     return " ".join(text.split()) if isinstance(text, str) else ""
+
+
+def check_note(text: object, at: object = None) -> None:
+    """Refuse what cannot be a note's text or time."""
+    _check_text(text, "note's text")
+    _moment(at)  # type: ignore[arg-type]
 
 
 def _check_text(text: object, what: str) -> None:

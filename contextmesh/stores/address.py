@@ -53,6 +53,8 @@ def parse_url(url: str) -> Address:
         raise UsageError(f"cannot open a {scheme}:// URL; expected {_URL_FORMS}")
     # The last @ ends the credentials, so that those in a password need no escape; of a socket's path, the last @/.
     mark = "@/" if scheme == "unix" else "@"
+    if scheme == "unix" and not rest.startswith("/") and mark not in rest:
+        raise UsageError(f"the unix:// URL names no socket; expected {_URL_FORMS}")
     credentials, _, target = rest.rpartition(mark) if not rest.startswith("/") else ("", "", rest)
     user, _, password = credentials.partition(":")
     target, _, query = target.partition("?")

@@ -26,13 +26,14 @@ from contextmesh.core.events import (
 )
 from contextmesh.core.model import Object, Patch, Relation, Where, matches
 from contextmesh.core.projection import Changes
-from contextmesh.core.stores import Entry, Hit, check_cut, iter_pages, missing_event
+from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, Hit, check_cut, iter_pages, missing_event
 from contextmesh.errors import ConcurrentWriterError, CorruptedEventPayloadError, InvalidEventError, QueryError
 from contextmesh.stores.cypher import (
     OBJECT,
     RELATION,
     absences,
     check_parameters,
+    check_query,
     chunks,
     plain,
     projection_query,
@@ -43,7 +44,6 @@ from contextmesh.stores.cypher import (
 from contextmesh.stores.keyspace import OUTAGES, check_name, lost, refused, retried
 from contextmesh.stores.server import Server
 
-MAX_PROPERTY_NAMES = 60_000  # FalkorDB holds 65,534; the rest is room for writers that race
 READ_TIMEOUT_MS = 60_000
 MAX_RESENDS = 10
 MAX_LIMIT = 2**31 - 1  # a larger one overflows in FalkorDB, and nothing comes back
@@ -88,12 +88,13 @@ class FalkorDBEventStore:
     Args:
         server: an open FalkorDB.
         name: the workspace.
+        key: the stream's key; by default the workspace's own.
     """
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: Server, name: str, *, key: str | None = None) -> None:
         self._server = server
         self.name = check_name(name)
-        self._key = f"cm:{{{name}}}:log"
+        self.key = key or f"cm:{{{name}}}:log"
         self._ids = f"cm:{{{name}}}:ids"
         self._lock = threading.Lock()
         self._positions: dict[str, int] = {}
@@ -104,20 +105,29 @@ class FalkorDBEventStore:
 
     def exists(self) -> bool:
         """Whether the log has been begun."""
-        return bool(retried(self._server, lambda: self._server.redis.exists(self._key)))
+        return bool(retried(self._server, lambda: self._server.redis.exists(self.key)))
+
+    def beside(self) -> "FalkorDBEventStore":
+        """Return a new log under a key of its own, to be filled and then put in this one's place."""
+        key = f"cm:{{{self.name}}}:restore-{uuid.uuid4().hex[:12]}:log"
+        return FalkorDBEventStore(self._server, self.name, key=key)
+
+    def take(self, other: "FalkorDBEventStore") -> bool:
+        """Put a complete log in this one's place, unless this one has begun meanwhile."""
+        return bool(retried(self._server, lambda: self._server.redis.renamenx(other.key, self.key)))
 
     def tip(self) -> int:  # noqa: D102 - the protocol says it, here and below
-        top: Any = retried(self._server, lambda: self._server.redis.xrevrange(self._key, count=1))
+        top: Any = retried(self._server, lambda: self._server.redis.xrevrange(self.key, count=1))
         return _position(top[0][0]) if top else 0
 
     def begin(self) -> None:
         """Write the header entry, if the log has none yet."""
-        self._script(APPEND, [self._key], [-1, "", 0, self._header()])
+        self._script(APPEND, [self.key], [-1, "", 0, self._header()])
 
     def append_many(self, events: Sequence[Event], *, expected: int, commit_id: str) -> int:  # noqa: D102
         # After an outage the outcome is unknown: the very same batch again, same id, same expectation.
         lines = [expected, commit_id, 0, self._header(), *map(encode, events)]
-        outcome, tip = self._script(APPEND, [self._key], lines)
+        outcome, tip = self._script(APPEND, [self.key], lines)
         if outcome == "ok" or self._landed(expected, commit_id):
             return expected + len(events)
         msg = f"the log ends at {tip}, this write expected {expected}; read again and repeat it"
@@ -160,7 +170,7 @@ class FalkorDBEventStore:
         return [_entry(row) for row in rows]
 
     def _range(self, low: str, high: str, count: int | None) -> list[tuple[str, dict[str, str]]]:
-        found: Any = retried(self._server, lambda: self._server.redis.xrange(self._key, low, high, count=count))
+        found: Any = retried(self._server, lambda: self._server.redis.xrange(self.key, low, high, count=count))
         return list(found)
 
     def iter_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:  # noqa: D102
@@ -201,7 +211,7 @@ class FalkorDBEventStore:
     def truncate_after(self, position: int) -> None:  # noqa: D102
         row = self._range(f"{position}-0", f"{position}-0", None) if position > 0 else []
         check_cut(position, self.tip(), _last(row[0]) if row else position)
-        self._script(TRUNCATE, [self._key, f"cm:{{{self.name}}}:cut"], [position])
+        self._script(TRUNCATE, [self.key, f"cm:{{{self.name}}}:cut"], [position])
         with self._lock:
             self._positions, self._indexed = {}, 0
 
@@ -315,8 +325,8 @@ class FalkorDBGraphStore:
             return
         self._property_names = {row[0] for row in self._read("CALL db.propertyKeys()")}
         total = len(self._property_names | names)
-        if total > MAX_PROPERTY_NAMES:
-            msg = f"the graph would hold {total:,} field names, at most {MAX_PROPERTY_NAMES:,} fit; nest rare ones"
+        if total > MAX_FIELD_NAMES:
+            msg = f"the graph would hold {total:,} field names, at most {MAX_FIELD_NAMES:,} fit; nest rare ones"
             raise InvalidEventError(msg)
         self._property_names |= names
 
@@ -446,6 +456,7 @@ class FalkorDBGraphStore:
             QueryError: FalkorDB refused it (a write included), or it ran longer than `timeout_ms`.
         """
         self._prepare()
+        check_query(query)
         values = check_parameters(parameters or {})
 
         def ask() -> Any:

@@ -51,7 +51,7 @@ def leftovers(server: Server, name: str) -> list[str]:
 
     One that was used in the last minute may belong to a rebuild that is under way, so it is none.
     """
-    pattern = re.compile(r"cm:\{[^}]+\}:(rebuild|at)-[^:]+:graph")
+    pattern = re.compile(r"cm:\{[^}]+\}:(?:(?:rebuild|at)-[^:]+:graph|restore-[^:]+:log)")
     found = [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
     return [key for key in found if retried(server, partial(_idle_s, server, key)) >= LEFTOVER_AFTER_S]
 

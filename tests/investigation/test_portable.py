@@ -236,7 +236,7 @@ def test_what_is_no_text_is_refused(folder: Path, name: str, tmp_path: Path, con
 
 def test_what_is_no_file_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
     refuse(tmp_path / "none.jsonl", folder, name, r"none\.jsonl cannot be read: No such file")
-    refuse(tmp_path, folder, name, "cannot be read: Is a directory")
+    refuse(tmp_path, folder, name, "is no ordinary file; expected an export")
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2026-13-01T00:00:00.000000Z", "1"])

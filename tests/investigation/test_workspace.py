@@ -109,8 +109,9 @@ def test_a_note_may_bring_its_id(ws: Workspace) -> None:
         session.note("Second", id="note-1")
     with pytest.raises(AlreadyExistsError, match="the id 'note-1' belongs to a Memory of another session"):
         ws.session("t").note("First", id="note-1")
-    with pytest.raises(AlreadyExistsError, match="the id 'workspace' belongs to a Workspace"):
-        session.note("First", id="workspace")
+    for own in ("workspace", "Run#4.researcher", "agent.planner", "session.0"):
+        with pytest.raises(UsageError, match=f"ids such as '{own}' are contextmesh's own"):
+            session.note("First", id=own)
     with pytest.raises(InvalidNameError, match="'a b' is no id"):
         session.note("First", id="a b")
     assert len(ws.graph.objects("Memory")) == 1

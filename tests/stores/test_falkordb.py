@@ -547,7 +547,7 @@ def test_too_many_field_names_are_refused_before_the_append(
 ) -> None:
     graph.add_object("Memory", {"known": 1}, id="a")
     held = len(store.cypher("CALL db.propertyKeys()")[1])
-    monkeypatch.setattr(falkordb, "MAX_PROPERTY_NAMES", held + 2)
+    monkeypatch.setattr(falkordb, "MAX_FIELD_NAMES", held + 2)
     graph.add_object("Memory", {"known": 2, "one": 1, "two": 1}, id="b")
     says = f"the graph would hold {held + 3} field names, at most {held + 2} fit; nest rare ones"
     for write in (

@@ -169,7 +169,7 @@ def _asserted(facts: Mapping[str, Object], vocabulary: Vocabulary) -> Iterable[C
     for key, row in sorted(facts.items()):
         stated = row.data.get("asserts")
         for item in stated if isinstance(stated, list) else []:
-            if isinstance(item, dict) and item.get("attribute") in vocabulary.single_valued_attributes:
+            if isinstance(item, dict) and str(item.get("attribute")) in vocabulary.single_valued_attributes:
                 yield Claim(
                     subject=str(item.get("subject")),
                     attribute=str(item["attribute"]),
