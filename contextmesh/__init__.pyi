@@ -32,8 +32,9 @@ from .errors import (
     WorkspaceNotFoundError,
 )
 from .investigation.result import Investigation
+from .investigation.session import Session
 from .investigation.vocabulary import Vocabulary
-from .investigation.workspace import Session, Workspace, drop, open, restore  # noqa: A004 - read as contextmesh.open
+from .investigation.workspace import Workspace, drop, open, restore  # noqa: A004 - read as contextmesh.open
 from .stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 
 __version__: str

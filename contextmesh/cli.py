@@ -16,8 +16,9 @@ import contextmesh as cm
 from contextmesh import demo as acme
 from contextmesh.errors import ContextMeshError, InvalidNameError, UsageError
 from contextmesh.importers.postmortems import read_postmortems
+from contextmesh.investigation.inputs import check_note
 from contextmesh.investigation.result import visible
-from contextmesh.investigation.workspace import Workspace, check_note
+from contextmesh.investigation.workspace import Workspace
 
 DONE, FAILED, WRONG = 0, 1, 2
 INTERRUPTED = 130

@@ -1,36 +1,32 @@
 """Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
 
-import re
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tqdm.auto import tqdm
 
-from contextmesh.core.events import Clock, Event, canonical, check_id
+from contextmesh.core.events import Clock, Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.core.projection import Progress, rebuild
-from contextmesh.core.reader import MAX_HOPS
 from contextmesh.core.runtime import Runtime
-from contextmesh.core.terms import terms
 from contextmesh.errors import (
     AlreadyExistsError,
-    ConcurrentWriterError,
     IncompatibleRuntimeState,
     ReadOnlyError,
     UsageError,
 )
 from contextmesh.investigation import portable
-from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, Skipped, digest, inside, relation_id
+from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
+from contextmesh.investigation.inputs import WORKSPACE, check_hops, check_limit, check_text, label_of, own_id
+from contextmesh.investigation.intake import FACT_KINDS, ingest, mention, persist
 from contextmesh.investigation.records import agent_id
-from contextmesh.investigation.result import Investigation, fact_source
-from contextmesh.investigation.retrieval import check_question, describe, needed, paths_between, shown, weigh
+from contextmesh.investigation.result import SLOW_S, Investigation, fact_source
+from contextmesh.investigation.retrieval import describe, needed, paths_between, shown, weigh
+from contextmesh.investigation.session import Session
 from contextmesh.investigation.stages.executor import executor
 from contextmesh.investigation.stages.planner import planner
 from contextmesh.investigation.stages.researcher import researcher
@@ -42,16 +38,7 @@ if TYPE_CHECKING:
 
     from contextmesh.stores.server import Server
 
-WORKSPACE = "workspace"
-LABEL_LENGTH = 80
-MAX_LABEL = 200
-MAX_TEXT_TERMS = 2000
-MAX_CANDIDATES = 10_000  # entities that share a word with a note and may be named in it
 BY_HAND = "stated by hand"
-FACT_KINDS = ("Entity", "Evidence")
-PAUSE_S = 0.2
-MAX_WRITES = 20  # how often a write is done again because another writer was faster
-SLOW_S = 1.0  # what takes longer shows its progress
 
 
 def open(  # noqa: A001 - read as contextmesh.open
@@ -210,7 +197,7 @@ class Workspace:
         """Create the workspace's own record and its four agents, if it is new."""
         if self.graph.get_object(WORKSPACE):
             return
-        self._persist(self._create)
+        persist(self.graph, self._create)
 
     def _create(self) -> None:
         if self.graph.get_object(WORKSPACE) is None:  # else another process has just done the same
@@ -219,20 +206,9 @@ class Workspace:
                 for stage in STAGES:
                     graph.add_object("Agent", {"label": stage.capitalize()}, id=agent_id(stage))
 
-    def _persist[T](self, write: Callable[[], T]) -> T:
-        """Write what reads the graph first; while another writer is faster, do it again from the start."""
-        for _ in range(MAX_WRITES):
-            position = self.graph.position
-            try:
-                return write()
-            except (AlreadyExistsError, ConcurrentWriterError):
-                if self.graph.catch_up() == position:
-                    raise  # nobody else wrote, so it would fail again
-        return write()
-
     # writing
 
-    def session(self, label: str) -> "Session":
+    def session(self, label: str) -> Session:
         """Return the session of this label; it is saved with its first note or question."""
         return Session(self, label)
 
@@ -243,7 +219,7 @@ class Workspace:
             NotFoundError: no memory of this id.
             UsageError: an empty text.
         """
-        _check_text(text, "note's text")
+        check_text(text, "note's text")
         old = needed(self.graph.get_object(memory_id), memory_id, self._place())
         if old.type != "Memory":
             msg = f"{memory_id!r} is a {old.type}; only a Memory can be revised"
@@ -260,7 +236,7 @@ class Workspace:
             "superseded": True,
             "source": old.data.get("source"),
         }
-        updates = {"text": text, "label": _label(text), "revision": number + 1}
+        updates = {"text": text, "label": label_of(text), "revision": number + 1}
         with self.graph.batch() as graph:
             key = graph.add_object("Evidence", earlier, id=_revision_id(old.id, number), actor=author or "user").id
             graph.add_relation(key, old.id, "RELATES_TO", id=relation_id(key, "RELATES_TO", old.id))
@@ -276,20 +252,7 @@ class Workspace:
         return needed(self.graph.get_object(memory_id), memory_id, self._place())
 
     def _mention(self, memory_id: str, text: str) -> None:
-        """Bring a memory's MENTIONS in step with the entities that its text names."""
-        named = {relation_id(memory_id, "MENTIONS", key): key for key in self._named_in(text)}
-        present = {row.id for row in self.graph.relations(source=memory_id, type="MENTIONS")}
-        for key in sorted(present - named.keys()):
-            self.graph.remove_relation(key)
-        for key in sorted(named.keys() - present):
-            self.graph.add_relation(memory_id, named[key], "MENTIONS", id=key)
-
-    def _named_in(self, text: str) -> list[str]:
-        words = list(terms(text))[:MAX_TEXT_TERMS]
-        _, counts = self.graph.count_terms(words, ["Entity"], HISTORY) if words else (0, {})
-        hits = self.graph.search(dict.fromkeys(counts, 1.0), ["Entity"], HISTORY, MAX_CANDIDATES) if counts else []
-        rows = self.graph.get_objects([hit.id for hit in hits])
-        return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
+        mention(self.graph, memory_id, text)
 
     def fact(
         self,
@@ -321,7 +284,7 @@ class Workspace:
         if kind not in FACT_KINDS:
             msg = f"a fact of kind {kind!r}; expected one of {', '.join(FACT_KINDS)}"
             raise UsageError(msg)
-        present = self.graph.get_object(_own_id(id))
+        present = self.graph.get_object(own_id(id))
         if present and (present.type != kind or present.data.get("source") != BY_HAND):
             owner = fact_source(present) or "contextmesh itself"
             msg = f"{id!r} is a {present.type} already, of {owner}; choose another id"
@@ -349,85 +312,14 @@ class Workspace:
         """Bring the workspace in step with what importers read; each reading is one batch.
 
         A fact that its source no longer holds becomes `withdrawn`. Ingesting the same again changes nothing.
+
+        Args:
+            readings: what was read, one for each source.
+
+        Returns:
+            How many facts were added, changed and unchanged, and what was skipped, by file and line.
         """
-        report = Report()
-        seen: set[str] = set()
-        readings = list(readings)
-        sourced = any(reading.source for reading in readings)
-        held = [row.id for kind in FACT_KINDS for row in self.graph.objects(kind)] if sourced else []
-        for reading in tqdm(readings, desc="importing", unit="file", delay=SLOW_S, leave=False):
-            facts = {fact.id: fact for fact in reading.facts if fact.id not in seen}  # several files may share a system
-            before = inside(reading.source, held)
-            report.add(self._persist(partial(self._ingest, reading, facts, before)))
-            seen.update(facts)
-        return report
-
-    def _ingest(self, reading: Reading, facts: Mapping[str, Fact], before: Sequence[str]) -> Report:
-        report = Report(skipped=list(reading.skipped))
-        head = facts.get(reading.source)
-        present = self.graph.get_object(reading.source) if head else None
-        if head and present and not _same_incident(present, head):
-            report.skipped.append(_taken(head, present))
-            return report
-        with self.graph.batch():
-            stated = self._state(facts, report)
-            self._withdraw(set(before) - {fact.id for fact in reading.facts}, report)
-            self._link(reading)
-            self._mention_in_memories(stated)
-        return report
-
-    def _state(self, facts: Mapping[str, Fact], report: Report) -> list[Fact]:
-        """Write what is new or reads differently, and return it."""
-        present = self.graph.get_objects(facts)
-        stated = []
-        for key, fact in facts.items():
-            if key in present and not _same_source(present[key], fact):
-                report.skipped.append(_taken(fact, present[key]))
-            elif key not in present:
-                self.graph.add_object(self.vocabulary.check_kind(fact.kind), fact.data, id=key, actor="importer")
-                report.added += 1
-                stated.append(fact)
-            elif present[key].data == canonical(fact.data):
-                report.unchanged += 1
-            else:
-                self.graph.patch_object(key, fact.data, op="replace", actor="importer", rationale="its source changed")
-                report.changed += 1
-                stated.append(fact)
-        return stated
-
-    def _withdraw(self, gone: Collection[str], report: Report) -> None:
-        for key, row in self.graph.get_objects(gone).items():
-            if not row.data.get("withdrawn"):
-                why = "it vanished from its source"
-                self.graph.patch_object(key, {"withdrawn": True}, actor="importer", rationale=why)
-                report.changed += 1
-                report.withdrawn += 1
-
-    def _link(self, reading: Reading) -> None:
-        """Bring the relations that lead from a source's own facts in step with it, and add the others."""
-        wanted = {relation_id(link.source, link.type, link.target): link for link in reading.links}
-        own = inside(reading.source, [fact.id for fact in reading.facts])
-        for row in self.graph.relations(source=own) if own else ():
-            if row.id not in wanted and row.provenance.get("actor") == "importer":
-                self.graph.remove_relation(row.id, actor="importer")
-        present = self.graph.get_relations_by_id(wanted.keys())
-        for key, link in wanted.items():
-            if key not in present:
-                type_ = self.vocabulary.check_relation(link.type)
-                self.graph.add_relation(link.source, link.target, type_, link.data, id=key, actor="importer")
-
-    def _mention_in_memories(self, facts: Iterable[Fact]) -> None:
-        """Link earlier notes to entities that came later."""
-        total, _ = self.graph.count_terms([], ["Memory"], HISTORY)
-        for fact in facts if total else ():
-            row = Object(id=fact.id, type=fact.kind, data=fact.data)
-            names = [name for name in _names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
-            words = {term: 1.0 for name in names for term in terms(name)}
-            hits = self.graph.search(words, ["Memory"], HISTORY, MAX_CANDIDATES) if words else []
-            for key, memory in self.graph.get_objects([hit.id for hit in hits]).items():
-                link = relation_id(key, "MENTIONS", fact.id)
-                if any(_names(name, memory.data["text"]) for name in names) and not self.graph.get_relation(link):
-                    self.graph.add_relation(key, fact.id, "MENTIONS", id=link, actor="importer")
+        return ingest(self.graph, self.vocabulary, readings)
 
     @property
     def load(self) -> "Loader":
@@ -441,7 +333,7 @@ class Workspace:
 
     def search(self, text: str, *, limit: int = 20) -> "pd.DataFrame":
         """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms."""
-        _check_limit(limit)
+        check_limit(limit)
         if not isinstance(text, str):
             msg = f"search got a {type(text).__name__}; expected text"
             raise UsageError(msg)
@@ -466,8 +358,8 @@ class Workspace:
             NotFoundError: there is no such object.
             UsageError: hops outside 1 to 10, or a limit below 1.
         """
-        _check_hops(hops, 1)
-        _check_limit(limit)
+        check_hops(hops, 1)
+        check_limit(limit)
         for key in (source, target):
             needed(self.graph.get_object(key), key, self._place())
         found = paths_between(source, target, self.graph, self.vocabulary, hops=hops, limit=limit)
@@ -489,8 +381,8 @@ class Workspace:
             NotFoundError: there is no such object.
             UsageError: hops outside 0 to 10, or a limit below 1.
         """
-        _check_hops(hops, 0)
-        _check_limit(limit)
+        check_hops(hops, 0)
+        check_limit(limit)
         needed(self.graph.get_object(object_id), object_id, self._place())
         distance = {object_id: 0}
         frontier = {object_id}
@@ -548,7 +440,7 @@ class Workspace:
 
     def log(self, *, after: int = 0, limit: int = 100) -> "pd.DataFrame":
         """Return events after a position, oldest first: position, time, type, actor, about, frame, id."""
-        _check_limit(limit)
+        check_limit(limit)
         if after < 0:
             msg = f"after is {after}; expected a log position from 0"
             raise UsageError(msg)
@@ -624,118 +516,6 @@ class Workspace:
         }
 
 
-class Session:
-    """A sitting in which notes are taken and questions asked. The same label is the same session."""
-
-    def __init__(self, workspace: Workspace, label: str) -> None:
-        self._workspace = workspace
-        self.label = _spaced(label)
-        if not self.label or len(self.label) > MAX_LABEL:
-            msg = (
-                f"a session's label has {len(self.label)} characters; expected 1 to {MAX_LABEL}, such as 'Monday night'"
-            )
-            raise UsageError(msg)
-        self.id = f"session.{digest(self.label)}"
-
-    def __repr__(self) -> str:
-        return f"<Session {self.label!r} in {self._workspace.name!r}>"
-
-    def _ensure(self, graph: Graph) -> None:
-        if graph.get_object(self.id) is None:
-            graph.add_object("Session", {"label": self.label}, id=self.id, actor="user")
-
-    def note(
-        self,
-        text: str,
-        *,
-        id: str | None = None,
-        at: str | datetime | None = None,
-        author: str | None = None,
-    ) -> Object:
-        """Save a note as a Memory and return it; the same text in the same session is the same Memory.
-
-        Args:
-            text: what to remember. It is data: nothing in it is executed or trusted.
-            id: your own id; by default it follows from session and text.
-            at: when it was observed, with its time zone: a datetime, or ISO 8601 such as `2026-03-02T14:05+01:00`.
-            author: who says so.
-
-        Raises:
-            UsageError: an empty text, or a time without a zone.
-            AlreadyExistsError: the id belongs to something else.
-        """
-        _check_text(text, "note's text")
-        key = _own_id(id) if id is not None else f"memory.{digest(self.id, text)}"
-        workspace = self._workspace
-        data = {
-            "label": _label(text),
-            "text": text,
-            "source": "user_note",
-            "trusted": False,
-            "revision": 1,
-            "session": self.id,
-            "author": author,
-            "occurred_at": _moment(at),
-        }
-
-        def write() -> Object:
-            present = workspace.graph.get_object(key)
-            if present:
-                return self._same(present, text)
-            with workspace.graph.batch() as graph:
-                self._ensure(graph)
-                saved = graph.add_object("Memory", data, id=key, actor=author or "user")
-                graph.add_relation(self.id, key, "HAS_MEMORY", id=relation_id(self.id, "HAS_MEMORY", key))
-                workspace._mention(key, text)  # noqa: SLF001 - the same module's
-            return saved
-
-        return workspace._persist(write)  # noqa: SLF001 - the same module's
-
-    def _same(self, present: Object, text: str) -> Object:
-        """Return the note that is there already, or say that its id means something else."""
-        if present.type != "Memory" or present.data.get("session") != self.id:
-            msg = f"the id {present.id!r} belongs to a {present.type} of another session; choose another id"
-            raise AlreadyExistsError(msg)
-        by_digest = present.id == f"memory.{digest(self.id, text)}"
-        if not by_digest and present.data["text"] != text:
-            msg = f"the note {present.id!r} reads differently; change it with ws.revise({present.id!r}, ...)"
-            raise AlreadyExistsError(msg)
-        return present
-
-    def investigate(self, question: str, *, run: bool = True) -> Investigation:
-        """Ask a question and let the four stages answer it from the graph.
-
-        Args:
-            question: at most 2,000 characters.
-            run: whether to run the stages now; with False, `step()` runs them one at a time.
-
-        Raises:
-            UsageError: an empty or overlong question.
-        """
-        workspace = self._workspace
-        question = check_question(question, workspace.vocabulary)
-        graph = workspace.graph
-
-        def write() -> str:
-            key = graph.ids.object("Run")
-            with graph.batch():
-                self._ensure(graph)
-                data = {"label": _label(question), "question": question, "session": self.id}
-                graph.add_object("Run", {**data, "position": graph.position}, id=key, actor="user", frame_id=key)
-                asked = {"run": key, "session": self.id, "question": question}
-                graph.emit(Event(type="question.asked", payload=asked, actor="user", frame_id=key))
-            return key
-
-        key = workspace._persist(write)  # noqa: SLF001 - the same module's
-        found = workspace.investigation(key)
-        for attempt in range(MAX_WRITES if run else 0):
-            try:
-                return found.run(retry=attempt > 0)
-            except ConcurrentWriterError:
-                time.sleep(PAUSE_S)  # somebody writes so much that no stage could see the graph stand still
-        return found.run(retry=True) if run else found
-
-
 class Loader:
     """Read real files into a workspace: one method a format. Loading the same files again changes nothing."""
 
@@ -769,26 +549,6 @@ def _progress(doing: str) -> Iterator[Progress]:
         yield progress
 
 
-def _same_source(present: Object, fact: Fact) -> bool:
-    return present.type == fact.kind and present.data.get("source") == fact.data.get("source")
-
-
-def _same_incident(present: Object, fact: Fact) -> bool:
-    """Whether a file was edited, rather than another of the same name read: its code, title or summary has stayed."""
-    old, new = present.data, fact.data
-    coded = bool(old.get("aliases")) and old.get("aliases") == new.get("aliases")
-    titled = old.get("label") == new.get("label")
-    summary = [str(data.get("text")).removeprefix(str(data.get("label"))) for data in (old, new)]
-    return _same_source(present, fact) and (coded or titled or summary[0] == summary[1])
-
-
-def _taken(fact: Fact, present: Object) -> Skipped:
-    owner = fact_source(present) or "another source"
-    reason = f"the id {fact.id!r} belongs to {shown(present)!r} already, of {owner}; rename one of the two"
-    file, line = str(fact.data.get("file", "")), fact.data.get("line")
-    return Skipped(file=file, line=line if isinstance(line, int) else 1, reason=reason)
-
-
 def about(event: Event) -> str:
     """Return in a few words what an event is about."""
     payload = event.payload
@@ -820,78 +580,9 @@ def _happened(position: int, event: Event, object_id: str) -> tuple[Any, ...]:
     return position, event.timestamp, event.type, event.actor, row.get("version"), text or "", why or ""
 
 
-def _names_of(row: Object) -> list[str]:
-    aliases = row.data.get("aliases")
-    names = [row.data.get("label"), *(aliases if isinstance(aliases, list) else [])]
-    return [name for name in names if isinstance(name, str) and name.strip()]
-
-
-def _names(name: str, text: str) -> bool:
-    """Whether a text names something: as whole words, in any case, however it is spaced."""
-    words = r"\s+".join(re.escape(word) for word in name.casefold().split())
-    return re.search(rf"(?<!\w)(?<!\w[.\-]){words}(?![.\-]?\w)", text.casefold()) is not None
-
-
 def _revision_id(memory_id: str, number: int) -> str:
     plain = f"{memory_id}.revision-{number}"
     return plain if len(plain) <= MAX_ID else f"revision.{digest(plain)}"
-
-
-def _moment(at: str | datetime | None) -> str | None:
-    if at is None:
-        return None
-    try:
-        moment = at if isinstance(at, datetime) else datetime.fromisoformat(at)
-    except (TypeError, ValueError):
-        msg = f"the time {at!r} cannot be read; expected ISO 8601 with a zone, such as '2026-03-02T14:05+01:00'"
-        raise UsageError(msg) from None
-    if moment.tzinfo is None:
-        msg = f"the time {at!s} names no zone; expected one, such as '2026-03-02T14:05+01:00'"
-        raise UsageError(msg)
-    return moment.isoformat()
-
-
-def _label(text: str) -> str:
-    line = _spaced(text)
-    return line if len(line) <= LABEL_LENGTH else f"{line[:LABEL_LENGTH].rsplit(' ', 1)[0]} …"
-
-
-def _own_id(value: str) -> str:
-    """Return an id that a user brings, or refuse one that contextmesh gives out itself."""
-    check_id(value)
-    if "#" in value or value == WORKSPACE or value.startswith(("session.", "agent.", "evt_", "rel_", "patch_")):
-        msg = f"ids such as {value!r} are contextmesh's own; choose another, such as 'checkout-api'"
-        raise UsageError(msg)
-    return value
-
-
-def _spaced(text: object) -> str:
-    """Return a text with single spaces; nothing for what is no text."""
-    return " ".join(text.split()) if isinstance(text, str) else ""
-
-
-def check_note(text: object, at: object = None) -> None:
-    """Refuse what cannot be a note's text or time."""
-    _check_text(text, "note's text")
-    _moment(at)  # type: ignore[arg-type]
-
-
-def _check_text(text: object, what: str) -> None:
-    if not isinstance(text, str) or not text.strip():
-        msg = f"the {what} is {text!r}; expected some words"
-        raise UsageError(msg)
-
-
-def _check_limit(limit: object) -> None:
-    if not isinstance(limit, int) or limit < 1:
-        msg = f"limit is {limit!r}; expected 1 or more"
-        raise UsageError(msg)
-
-
-def _check_hops(hops: object, least: int) -> None:
-    if not isinstance(hops, int) or not least <= hops <= MAX_HOPS:
-        msg = f"hops is {hops!r}; expected {least} to {MAX_HOPS}"
-        raise UsageError(msg)
 
 
 def _listed(row: Object) -> tuple[str, str, str, str, str]:
