@@ -31,6 +31,7 @@ CANDIDATE = (
 )
 OWNERS = ("Recorded owner of {system}: {owners}.", "Recorded owners of {system} disagree: {owners}.")
 FAR = 10**6  # the rank of what no word of the question found
+KNOWN = "Only some of the question's words stand in any fact here, so this rests on {words} alone."
 LOST = "The task '{label}' stays blocked: the {requires} evidence it was planned on has gone."
 VERIFY = "Verify operationally before you act: what came earlier, or is connected, need not be the cause."
 NOTHING = "Nothing in this workspace matches the question, so there is no evidence and no answer."
@@ -143,7 +144,13 @@ def _answer(work: Work) -> str:
     if work.others:
         labels = ", ".join(shown(work.sessions[key]) for key in work.others)
         parts.append((f"This rests in part on notes of another session: {labels}.", []))
-    return "\n".join([*(text for text, _ in parts), VERIFY])
+    return "\n".join([*_known(work), *(text for text, _ in parts), VERIFY])
+
+
+def _known(work: Work) -> list[str]:
+    """Say on which of the question's words the answer rests, where no fact holds the others."""
+    words = dict.fromkeys(word for seed in work.research.data["seeds"] for word in seed["terms"])
+    return [KNOWN.format(words=", ".join(f"'{word}'" for word in words))] if work.research.data["gaps"] else []
 
 
 def _candidates(rows: Sequence[Relation], facts: Mapping[str, Object]) -> list[tuple[str, list[str]]]:

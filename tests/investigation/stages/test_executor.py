@@ -82,3 +82,12 @@ def test_only_a_change_is_a_candidate(ws: Workspace) -> None:
     facts = [entity("system", "Quokka Gateway"), entity("other", "Quokka Storm", "incident")]
     ws.ingest([reading(facts, [link("other", "AFFECTS", "system")])])
     assert "Candidate" not in ws.session("s").investigate("quokka?").answer
+
+
+def test_an_answer_says_on_which_words_it_rests(acme: Workspace) -> None:
+    inv = acme.session("Tuesday").investigate("Who owns the payment gateway?")
+    assert inv.answer.startswith(
+        "Only some of the question's words stand in any fact here, so this rests on 'owns' alone."
+    )
+    assert "No fact mentions 'payment', 'gateway'; the evidence rests on 'owns'." in list(inv.gaps["gap"])
+    assert "Only some" not in acme.session("Tuesday").investigate(QUESTION).answer
