@@ -84,6 +84,12 @@ def open(  # noqa: A001 - read as contextmesh.open
 def drop(name: str, *, url: str | None = None, data_dir: str | Path | None = None, missing_ok: bool = False) -> None:
     """Erase one workspace, by its exact name.
 
+    Args:
+        name: the workspace's exact name.
+        url: a FalkorDB server, as in `open`.
+        data_dir: the embedded server's folder, as in `open`.
+        missing_ok: whether an unknown name is fine.
+
     Raises:
         WorkspaceNotFoundError: there is none, unless `missing_ok`.
     """
@@ -106,6 +112,14 @@ def restore(
     vocabulary: Vocabulary = DEFAULT,
 ) -> "Workspace":
     """Make a new workspace from an export and return it, open.
+
+    Args:
+        path: a file that `Workspace.export` wrote.
+        name: the new workspace; it must not exist yet.
+        url: a FalkorDB server, as in `open`.
+        data_dir: the embedded server's folder, as in `open`.
+        clock: as in `open`.
+        vocabulary: as in `open`.
 
     Raises:
         AlreadyExistsError: the server holds a workspace of this name.
@@ -209,11 +223,23 @@ class Workspace:
     # writing
 
     def session(self, label: str) -> Session:
-        """Return the session of this label; it is saved with its first note or question."""
+        """Return the session of this label; it is saved with its first note or question.
+
+        Args:
+            label: 1 to 200 characters, such as `Monday night`; spaces around it do not count.
+        """
         return Session(self, label)
 
     def revise(self, memory_id: str, text: str, *, author: str | None = None) -> Object:
         """Change a note's text; the previous text is kept as Evidence with its revision number.
+
+        Args:
+            memory_id: the note, as `note` returned it or `search` lists it.
+            text: what it should say now.
+            author: who says so.
+
+        Returns:
+            The note as it is now; `data['revision']` counts its texts from 1.
 
         Raises:
             NotFoundError: no memory of this id.
@@ -332,7 +358,12 @@ class Workspace:
         return f"workspace {self.name!r} at position {self.graph.position}"
 
     def search(self, text: str, *, limit: int = 20) -> "pd.DataFrame":
-        """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms."""
+        """Return the notes and facts whose words match, best first: id, kind, label, text, source, score, terms.
+
+        Args:
+            text: some words; those that stand in few facts weigh most.
+            limit: rows at most, from 1.
+        """
         check_limit(limit)
         if not isinstance(text, str):
             msg = f"search got a {type(text).__name__}; expected text"
@@ -353,6 +384,12 @@ class Workspace:
 
         Only semantic relations are walked, in either direction, and only through notes, evidence and entities.
         A path shows that two things are connected, not that one caused the other.
+
+        Args:
+            source: id of one object.
+            target: id of the other.
+            hops: relations in one path at most, 1 to 10.
+            limit: paths at most, from 1.
 
         Raises:
             NotFoundError: there is no such object.
@@ -377,6 +414,11 @@ class Workspace:
 
         Every relation is walked, sessions and runs included.
 
+        Args:
+            object_id: where to start.
+            hops: relations to walk at most, 0 to 10.
+            limit: rows at most, and relations looked at from one object, from 1.
+
         Raises:
             NotFoundError: there is no such object.
             UsageError: hops outside 0 to 10, or a limit below 1.
@@ -398,7 +440,11 @@ class Workspace:
         return _frame(found, ("id", "kind", "label", "text", "source", "hops"))
 
     def table(self, kind: str) -> "pd.DataFrame":
-        """Return every object of a kind, ordered by id: id, label, version, then its data's fields by name."""
+        """Return every object of a kind, ordered by id: id, label, version, then its data's fields by name.
+
+        Args:
+            kind: such as `Entity`, `Memory` or `Run`.
+        """
         rows = self.graph.objects(self.vocabulary.check_kind(kind))
         fields = sorted({name for row in rows for name in row.data} - {"id", "label", "version"})
         found = [(row.id, shown(row), row.version, *(row.data.get(name) for name in fields)) for row in rows]
@@ -423,6 +469,9 @@ class Workspace:
     def history(self, object_id: str) -> "pd.DataFrame":
         """Return what happened to an object, oldest first: position, time, event, actor, version, text, rationale.
 
+        Args:
+            object_id: any object's id; also one that has been removed.
+
         Raises:
             NotFoundError: the log never mentions this object.
         """
@@ -439,7 +488,12 @@ class Workspace:
         return frame.astype({"version": "Int64"})
 
     def log(self, *, after: int = 0, limit: int = 100) -> "pd.DataFrame":
-        """Return events after a position, oldest first: position, time, type, actor, about, frame, id."""
+        """Return events after a position, oldest first: position, time, type, actor, about, frame, id.
+
+        Args:
+            after: log position to start after, from 0.
+            limit: rows at most, from 1.
+        """
         check_limit(limit)
         if after < 0:
             msg = f"after is {after}; expected a log position from 0"
@@ -456,6 +510,9 @@ class Workspace:
     def investigation(self, run_id: str) -> Investigation:
         """Return a run as it stands in the graph, complete or not.
 
+        Args:
+            run_id: such as `Run#7`.
+
         Raises:
             RunNotFoundError: there is no run of this id.
         """
@@ -463,6 +520,9 @@ class Workspace:
 
     def resume(self, run_id: str) -> Investigation:
         """Run what an interrupted run has left to do, a failed stage included, and return it.
+
+        Args:
+            run_id: such as `Run#7`.
 
         Raises:
             RunNotFoundError: there is no run of this id.
@@ -478,6 +538,9 @@ class Workspace:
 
     def export(self, path: str | Path) -> int:
         """Write the whole log as JSON lines and return the number of events; the file appears complete or not at all.
+
+        Args:
+            path: the file to write; an ordinary file there is replaced.
 
         Raises:
             UsageError: the folder does not exist.
@@ -524,6 +587,9 @@ class Loader:
 
     def postmortems(self, paths: str | Path | Iterable[str | Path]) -> Report:
         """Read Markdown postmortems: files, or folders of them.
+
+        Args:
+            paths: one path or several; of a folder, its Markdown files and those without an ending.
 
         Returns:
             How many facts were added, changed and unchanged, and what was skipped, by file and line.
