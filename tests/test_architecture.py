@@ -61,7 +61,7 @@ HOMES = {
 }
 
 NEVER = re.compile(
-    r"\bGRAPH\.CONSTRAINT\b|\bLOAD\s+CSV\b|^\s*MULTI\s*$|^(create|drop)_(node|edge)_(unique|mandatory)_constraint$",
+    r"\bGRAPH\.(?:CONSTRAINT|COPY)\b|\bLOAD\s+CSV\b|^\s*MULTI\s*$|^(create|drop)_(node|edge)_(unique|mandatory)_constraint$",
     re.IGNORECASE,
 )
 

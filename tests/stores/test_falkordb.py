@@ -31,7 +31,7 @@ from contextmesh.stores.keyspace import (
     workspace_keys,
     workspace_names,
 )
-from contextmesh.stores.server import Server
+from contextmesh.stores.server import Server, open_server
 from contextmesh.testing import DIFFICULT, event, object_created, relation_created
 from tests.conftest import START, Workspace
 
@@ -722,3 +722,30 @@ def test_a_bounded_read_scans_no_label(store: FalkorDBGraphStore, monkeypatch: p
     assert read(store)
     plans = [str(store._graph.explain(query, parameters)) for query, parameters in asked if "MATCH" in query]
     assert all("Node By Label Scan" not in plan and "All Node Scan" not in plan for plan in plans), plans
+
+
+def test_labels_and_fields_are_right_after_another_client_rebuilt(graph: Graph, server: Server, name: str) -> None:
+    """A client's graph caches labels and field names by number, and a rebuild by somebody else renumbers them."""
+    for number, kind in enumerate(("Alpha", "Beta", "Gamma")):
+        graph.add_object(kind, {f"field_{kind.lower()}": number}, id=kind.lower())
+    store = graph._store
+    assert isinstance(store, FalkorDBGraphStore)
+    query = "MATCH (n:Node) RETURN n ORDER BY n.id"
+    assert [row["labels"] for [row] in store.cypher(query)[1]] == [
+        ["Alpha", "Node"],
+        ["Beta", "Node"],
+        ["Gamma", "Node"],
+    ]
+    assert server._folder is not None
+    with open_server(data_dir=server._folder.path) as other:
+        theirs = reopened(other, name)
+        theirs.remove_object("alpha")
+        theirs._log.truncate_after(0)  # so that what is written next takes the first numbers
+        other.redis.delete(f"cm:{{{name}}}:graph")
+        fresh = reopened(other, name)
+        fresh.add_object("Gamma", {"field_new": 7}, id="gamma")
+        fresh.add_object("Beta", {"field_beta": 8}, id="beta")
+    [beta], [gamma] = store.cypher(query)[1]
+    assert (beta["labels"], beta["field_beta"]) == (["Beta", "Node"], 8)
+    assert (gamma["labels"], gamma["field_new"]) == (["Gamma", "Node"], 7)
+    assert {row.type for row in store.objects()} == {"Beta", "Gamma"}
