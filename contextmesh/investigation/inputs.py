@@ -8,6 +8,7 @@ from contextmesh.errors import UsageError
 
 WORKSPACE = "workspace"
 LABEL_LENGTH = 80
+SLOW_S = 1.0  # what takes longer shows its progress
 
 
 def moment(at: object) -> str | None:

@@ -12,8 +12,8 @@ from contextmesh.core.model import Object
 from contextmesh.core.terms import terms
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError
 from contextmesh.investigation.facts import Fact, Reading, Report, Skipped, inside, relation_id
-from contextmesh.investigation.inputs import LABEL_LENGTH
-from contextmesh.investigation.result import SLOW_S, fact_source
+from contextmesh.investigation.inputs import LABEL_LENGTH, SLOW_S
+from contextmesh.investigation.result import fact_source
 from contextmesh.investigation.retrieval import shown
 from contextmesh.investigation.vocabulary import HISTORY, Vocabulary
 

@@ -13,12 +13,12 @@ from contextmesh.core.events import SCHEMA_VERSION, Event, encode, minted_number
 from contextmesh.core.graph import Graph
 from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, EventStore, mirrored
 from contextmesh.errors import AlreadyExistsError, ContextMeshError, ImportFileError, UsageError
+from contextmesh.investigation.inputs import SLOW_S
 
 if TYPE_CHECKING:
     from contextmesh.stores.falkordb import FalkorDBEventStore
 
 PAGE = 1000
-SLOW_S = 1.0
 
 
 Batch = tuple[Event, ...]

@@ -3,7 +3,7 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from contextmesh.core.model import Object
 from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Runtime, Step
 from contextmesh.errors import RunNotFoundError
+from contextmesh.investigation.inputs import SLOW_S
 from contextmesh.investigation.records import damage, record_id
 from contextmesh.investigation.retrieval import Path, describe, reasons, shown
 from contextmesh.investigation.vocabulary import STAGES
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 SYNTHETIC = "Synthetic data: invented for teaching, no real people, systems or incidents."
 WIDTH = 100
 TURNING = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
-SLOW_S = 1.0  # what takes longer shows its progress
 PATHS_SHOWN = 12  # in a page or text, which name how many there are; the table holds all
 TEXT_SHOWN = 600  # characters of a fact in a page; the tables hold all of it
 
@@ -152,32 +152,32 @@ class Investigation:
     @property
     def evidence(self) -> "pd.DataFrame":
         """The facts that were selected, best first: id, kind, label, text, source, reasons."""
-        return _frame(self._saved.evidence, ("id", "kind", "label", "text", "source", "reasons"))
+        return _table_of(self._saved.evidence, ("id", "kind", "label", "text", "source", "reasons"))
 
     @property
     def paths(self) -> "pd.DataFrame":
         """The paths inside the evidence, short ones first: path (as text), hops, nodes, relations."""
-        return _frame(self._saved.paths, ("path", "hops", "nodes", "relations"))
+        return _table_of(self._saved.paths, ("path", "hops", "nodes", "relations"))
 
     @property
     def tasks(self) -> "pd.DataFrame":
         """The plan: order, task, status, requires (a relation type), supported_by (relation ids), id."""
-        return _frame(self._saved.tasks, ("order", "task", "status", "requires", "supported_by", "id"))
+        return _table_of(self._saved.tasks, ("order", "task", "status", "requires", "supported_by", "id"))
 
     @property
     def gaps(self) -> "pd.DataFrame":
         """What is missing: gap, stage."""
-        return _frame(self._saved.noted("gaps", "gap"), ("gap", "stage"))
+        return _table_of(self._saved.noted("gaps", "gap"), ("gap", "stage"))
 
     @property
     def warnings(self) -> "pd.DataFrame":
         """What to be careful about: warning, stage."""
-        return _frame(self._saved.noted("warnings", "warning"), ("warning", "stage"))
+        return _table_of(self._saved.noted("warnings", "warning"), ("warning", "stage"))
 
     @property
     def stages(self) -> "pd.DataFrame":
         """The saved records, in order: stage, status, record, position, facts, gaps, warnings."""
-        return _frame(self._saved.stages, ("stage", "status", "record", "position", "facts", "gaps", "warnings"))
+        return _table_of(self._saved.stages, ("stage", "status", "record", "position", "facts", "gaps", "warnings"))
 
     # showing
 
@@ -368,10 +368,15 @@ def _task(row: Object) -> dict[str, Any]:
     return {"id": row.id, "task": data["text"], **{name: data[name] for name in names}}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
+def frame(rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    """Return rows as a table of these columns."""
     import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
 
-    return pd.DataFrame([[copy(row[name]) for name in columns] for row in rows], columns=list(columns))
+    return pd.DataFrame([list(row) for row in rows], columns=list(columns))
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    return frame([[copy(row[name]) for name in columns] for row in rows], columns)
 
 
 def visible(text: str) -> str:

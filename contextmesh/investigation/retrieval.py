@@ -75,8 +75,8 @@ class Retrieval:
 def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval:
     """Find the evidence for a question, within the vocabulary's bounds."""
     bounds = vocabulary.bounds
-    weights, words, notes = weigh(question, reader, vocabulary)
-    seeds = _seeds(weights, words, reader, min(bounds.seeds, bounds.context))
+    weighed = weigh(question, reader, vocabulary)
+    seeds = _seeds(weighed, reader, min(bounds.seeds, bounds.context))
     context = _context({seed.id: seed.score for seed in seeds}, reader, vocabulary)
     relations = reader.relations(source=context, target=context, type=vocabulary.semantic) if context else []
     paths = inner_paths([seed.id for seed in seeds], relations, bounds.hops, bounds.paths)
@@ -85,16 +85,9 @@ def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval
         context=tuple(context),
         relations=tuple(row.id for row in relations),
         paths=tuple(paths),
-        notes=tuple(notes),
-        unknown=tuple(_unknown(words, reader)),
+        notes=weighed.notes,
+        unknown=weighed.unknown,
     )
-
-
-def _unknown(words: Mapping[str, str], reader: Reader) -> list[str]:
-    """Return the question's words that no fact holds; of an identifier, its parts count and not the whole."""
-    _, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS, HISTORY) if words else (0, {})
-    parts = [term for term, word in words.items() if "_" not in term or word == term]
-    return list(dict.fromkeys(words[term] for term in parts if term not in counts))
 
 
 def check_question(question: object, vocabulary: Vocabulary) -> str:
@@ -113,8 +106,25 @@ def check_question(question: object, vocabulary: Vocabulary) -> str:
     return question
 
 
-def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> tuple[dict[str, float], dict[str, str], list[str]]:
-    """Return the question's term weights, each term's word, and notes about terms that select nothing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A question's terms against what the facts hold.
+
+    Args:
+        weights: term -> weight, of those that select.
+        words: term -> the question's word that it came from, in the question's order.
+        notes: what the reader should know about words that select nothing.
+        unknown: words that no fact holds; of an identifier, its parts count and not the whole.
+    """
+
+    weights: Mapping[str, float]
+    words: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> Weighed:
+    """Weigh the terms of a question.
 
     A term's weight is its inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N facts
     (Robertson and Spärck Jones). Of more than 12 known terms the rarest are kept.
@@ -123,19 +133,26 @@ def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> tuple[dict[s
     words = {term: word for term, word in terms(question).items() if word.casefold() not in STOP_WORDS}
     words = dict(list(words.items())[:MAX_CANDIDATE_TERMS])
     if not words:
-        return {}, words, []
+        return Weighed(weights={}, words=words)
     total, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS, HISTORY)
     common = {term for term, n in counts.items() if total >= bounds.common_from and n > bounds.common * total}
     rare = sorted((n, at, term) for at, term in enumerate(words) if (n := counts.get(term, 0)) and term not in common)
     weights = {term: round(math.log(1 + (total - n + 0.5) / (n + 0.5)), 6) for n, _, term in rare[: bounds.terms]}
-    notes = [f"'{words[term]}' is in nearly every fact, so it selects nothing." for term in words if term in common]
-    return weights, words, notes
+    parts = [term for term, word in words.items() if "_" not in term or word == term]
+    return Weighed(
+        weights=weights,
+        words=words,
+        notes=tuple(
+            f"'{words[key]}' is in nearly every fact, so it selects nothing." for key in words if key in common
+        ),
+        unknown=tuple(dict.fromkeys(words[term] for term in parts if term not in counts)),
+    )
 
 
-def _seeds(weights: Mapping[str, float], words: Mapping[str, str], reader: Reader, limit: int) -> list[Seed]:
-    hits = reader.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
+def _seeds(weighed: Weighed, reader: Reader, limit: int) -> list[Seed]:
+    hits = reader.search(weighed.weights, EVIDENCE_KINDS, HISTORY, limit) if weighed.weights else []
     return [
-        Seed(id=hit.id, score=hit.score, terms=tuple(words[term] for term in words if term in hit.terms))
+        Seed(id=hit.id, score=hit.score, terms=tuple(word for term, word in weighed.words.items() if term in hit.terms))
         for hit in hits
         if hit.score >= WEAK_SEED * hits[0].score
     ]

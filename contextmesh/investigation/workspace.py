@@ -1,6 +1,6 @@
 """Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +21,10 @@ from contextmesh.errors import (
 )
 from contextmesh.investigation import portable
 from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
-from contextmesh.investigation.inputs import WORKSPACE, check_hops, check_limit, check_text, label_of, own_id
+from contextmesh.investigation.inputs import SLOW_S, WORKSPACE, check_hops, check_limit, check_text, label_of, own_id
 from contextmesh.investigation.intake import FACT_KINDS, ingest, mention, persist
 from contextmesh.investigation.records import agent_id
-from contextmesh.investigation.result import SLOW_S, Investigation, fact_source
+from contextmesh.investigation.result import Investigation, fact_source, frame
 from contextmesh.investigation.retrieval import describe, needed, paths_between, shown, weigh
 from contextmesh.investigation.session import Session
 from contextmesh.investigation.stages.executor import executor
@@ -369,15 +369,15 @@ class Workspace:
             msg = f"search got a {type(text).__name__}; expected text"
             raise UsageError(msg)
         bounds = replace(self.vocabulary.bounds, common=1.0)  # whoever searches for a common word wants to see it
-        weights, words, _ = weigh(text, self.graph, replace(self.vocabulary, bounds=bounds))
-        hits = self.graph.search(weights, EVIDENCE_KINDS, HISTORY, limit) if weights else []
+        weighed = weigh(text, self.graph, replace(self.vocabulary, bounds=bounds))
+        hits = self.graph.search(weighed.weights, EVIDENCE_KINDS, HISTORY, limit) if weighed.weights else []
         rows = self.graph.get_objects([hit.id for hit in hits])
         found = [
-            (*_listed(rows[hit.id]), hit.score, [words[term] for term in words if term in hit.terms])
+            (*_listed(rows[hit.id]), hit.score, [word for term, word in weighed.words.items() if term in hit.terms])
             for hit in hits
             if hit.id in rows
         ]
-        return _frame(found, ("id", "kind", "label", "text", "source", "score", "terms"))
+        return frame(found, ("id", "kind", "label", "text", "source", "score", "terms"))
 
     def paths(self, source: str, target: str, *, hops: int = 3, limit: int = 20) -> "pd.DataFrame":
         """Return how two facts are connected, shortest first: path (as text), hops, nodes, relations.
@@ -407,7 +407,7 @@ class Workspace:
             (describe(path, labels, relations), len(path.relations), list(path.nodes), list(path.relations))
             for path in found
         ]
-        return _frame(rows, ("path", "hops", "nodes", "relations"))
+        return frame(rows, ("path", "hops", "nodes", "relations"))
 
     def neighborhood(self, object_id: str, *, hops: int = 1, limit: int = 100) -> "pd.DataFrame":
         """Return what lies within some hops of an object, nearest first: id, kind, label, text, source, hops.
@@ -437,7 +437,7 @@ class Workspace:
                 break
         objects = self.graph.get_objects(distance.keys())
         found = [(*_listed(objects[key]), hop) for key, hop in distance.items() if key in objects]
-        return _frame(found, ("id", "kind", "label", "text", "source", "hops"))
+        return frame(found, ("id", "kind", "label", "text", "source", "hops"))
 
     def table(self, kind: str) -> "pd.DataFrame":
         """Return every object of a kind, ordered by id: id, label, version, then its data's fields by name.
@@ -448,7 +448,7 @@ class Workspace:
         rows = self.graph.objects(self.vocabulary.check_kind(kind))
         fields = sorted({name for row in rows for name in row.data} - {"id", "label", "version"})
         found = [(row.id, shown(row), row.version, *(row.data.get(name) for name in fields)) for row in rows]
-        return _frame(found, ("id", "label", "version", *fields))
+        return frame(found, ("id", "label", "version", *fields))
 
     def cypher(
         self, query: str, parameters: Mapping[str, Any] | None = None, *, timeout_ms: int = 60_000
@@ -464,7 +464,7 @@ class Workspace:
             QueryError: FalkorDB refused the query, or gave up on it.
         """
         columns, rows = self._store.cypher(query, parameters, timeout_ms)
-        return _frame(rows, columns)
+        return frame(rows, columns)
 
     def history(self, object_id: str) -> "pd.DataFrame":
         """Return what happened to an object, oldest first: position, time, event, actor, version, text, rationale.
@@ -484,8 +484,8 @@ class Workspace:
         ]
         if not rows:
             needed(None, object_id, self._place())
-        frame = _frame(rows, ("position", "time", "event", "actor", "version", "text", "rationale"))
-        return frame.astype({"version": "Int64"})
+        table = frame(rows, ("position", "time", "event", "actor", "version", "text", "rationale"))
+        return table.astype({"version": "Int64"})
 
     def log(self, *, after: int = 0, limit: int = 100) -> "pd.DataFrame":
         """Return events after a position, oldest first: position, time, type, actor, about, frame, id.
@@ -503,7 +503,7 @@ class Workspace:
             (position, event.timestamp, event.type, event.actor, about(event), event.frame_id, event.id)
             for position, event in enumerate(events, after + 1)
         ]
-        return _frame(rows, ("position", "time", "type", "actor", "about", "frame", "id"))
+        return frame(rows, ("position", "time", "type", "actor", "about", "frame", "id"))
 
     # runs
 
@@ -654,9 +654,3 @@ def _revision_id(memory_id: str, number: int) -> str:
 def _listed(row: Object) -> tuple[str, str, str, str, str]:
     text = row.data.get("text")
     return row.id, row.type, shown(row), text if isinstance(text, str) else "", fact_source(row)
-
-
-def _frame(rows: Collection[Sequence[Any]], columns: Sequence[str]) -> "pd.DataFrame":
-    import pandas as pd  # noqa: PLC0415 - importing contextmesh must stay light
-
-    return pd.DataFrame([list(row) for row in rows], columns=list(columns))

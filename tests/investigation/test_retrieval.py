@@ -86,7 +86,8 @@ def check_paths(found: Retrieval, reader: Reader, bounds: Bounds = DEFAULT.bound
 
 def test_a_facts_weight_is_its_terms_inverse_document_frequency() -> None:
     graph = memory(texts(a="pump valve", b="pump", c="motor", d="seal"))
-    weights, words, notes = weigh("pump or valve?", graph, DEFAULT)
+    weighed = weigh("pump or valve?", graph, DEFAULT)
+    weights, words, notes = weighed.weights, weighed.words, list(weighed.notes)
     # ln(1 + (N - n + 0.5) / (n + 0.5)), N = 4: n = 2 for pump, n = 1 for valve
     assert weights == {"pump": pytest.approx(math.log(2), abs=1e-6), "valv": pytest.approx(math.log(10 / 3), abs=1e-6)}
     assert words == {"pump": "pump", "valv": "valve"}
@@ -221,7 +222,7 @@ def test_a_dense_graph_stays_within_the_bounds(question: str) -> None:
     found = retrieve(question, graph, DEFAULT)
     check_paths(found, graph)
     assert len({term for seed in found.seeds for term in seed.terms}) <= 12
-    assert len(weigh(question, graph, DEFAULT)[0]) <= 12
+    assert len(weigh(question, graph, DEFAULT).weights) <= 12
     assert len(found.context) == 20
     assert len(found.paths) == 80
     assert max(len(path.relations) for path in found.paths) <= 3

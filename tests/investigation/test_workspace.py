@@ -21,6 +21,7 @@ from contextmesh.errors import (
     NotFoundError,
     QueryError,
     RunNotFoundError,
+    ServerError,
     UsageError,
     WorkspaceNotFoundError,
 )
@@ -804,6 +805,8 @@ def test_closing_twice_is_fine(folder: Path, name: str) -> None:
     ws = cm.open(name, data_dir=folder)
     ws.close()
     ws.close()
+    with pytest.raises(ServerError, match="is closed here; open it again"):
+        ws.search("words")
 
 
 def test_a_wiped_graph_is_replayed_at_the_next_opening(acme: Workspace, opened: Opened) -> None:

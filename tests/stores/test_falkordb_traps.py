@@ -48,14 +48,6 @@ def until(true: Callable[[], bool]) -> None:
     raise AssertionError("waited for 10 s in vain")
 
 
-@pytest.fixture(autouse=True)
-def nothing_left(tmp_path: Path) -> Iterator[None]:
-    yield
-    for process in psutil.process_iter(["name", "cwd"]):
-        if process.info["name"] == "redis-server" and (process.info["cwd"] or "").startswith(str(tmp_path)):
-            process.kill()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"

@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 from redis.backoff import NoBackoff
@@ -45,14 +44,6 @@ def family(error: BaseException | None) -> str:
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONTEXTMESH_URL", raising=False)
     monkeypatch.delenv("CONTEXTMESH_DATA_DIR", raising=False)
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(tmp_path: Path) -> Iterator[None]:
-    yield
-    for process in psutil.process_iter(["name", "cwd"]):
-        if process.info["name"] == "redis-server" and (process.info["cwd"] or "").startswith(str(tmp_path)):
-            process.kill()
 
 
 @pytest.fixture
