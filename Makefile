@@ -9,6 +9,7 @@ endif
 
 python = .venv/bin/python
 pytest_args =
+bench_args =
 nbval = --nbval --nbval-current-env --nbval-cell-timeout 120
 
 .PHONY: help demo lab test lint bench clean FORCE
@@ -18,7 +19,7 @@ help:
 	@echo 'make lab     open JupyterLab on the quickstart notebook'
 	@echo 'make test    run every test: unit, contract, docstrings, notebooks'
 	@echo 'make lint    ruff (check and format) and mypy'
-	@echo 'make bench   print the benchmarks'
+	@echo 'make bench   print the benchmarks, beside a peer'
 	@echo 'make clean   remove .venv, builds and caches; workspaces are kept'
 	@echo
 	@echo 'Needs Python 3.12 or newer; choose one with make PYTHON=/path/to/python3.12 demo'
@@ -39,8 +40,8 @@ lint: .venv/.dev
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 
-bench: .venv/.test
-	@$(python) -m tests.benchmarks
+bench: .venv/.bench
+	@$(python) -m tests.benchmarks $(bench_args)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
@@ -66,6 +67,11 @@ install = $(python) -m pip install -qq --disable-pip-version-check --editable '$
 	@echo 'Installing contextmesh, FalkorDB, JupyterLab and the test tools into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'
 	@$(call install,.[lab$(comma)groq$(comma)test])
 	@touch .venv/.demo .venv/.lab .venv/.test
+
+.venv/.bench: .venv/.made pyproject.toml
+	@echo 'Installing contextmesh, FalkorDB and the peer that the benchmarks compare with into .venv (about a minute, once; five where FalkorDB has to be compiled) ...'
+	@$(call install,.[bench])
+	@touch .venv/.demo .venv/.bench
 
 .venv/.dev: .venv/.made pyproject.toml
 	@echo 'Installing contextmesh with everything to develop it into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'

@@ -1,10 +1,25 @@
 from . import demo
+from .core.branches import Diff, DivergentObject, DivergentRelation
+from .core.delivery import SinkHandle
 from .core.events import Clock, Event, FrozenClock, IDGen, TickingClock
 from .core.graph import Graph
-from .core.model import Object, Patch, Relation, View
+from .core.memory import InMemoryEventStore, InMemoryGraphStore
+from .core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, View
+from .core.promote import PromoteConflict, PromotePlan, PromoteResult
 from .core.reader import Reader
 from .core.runtime import Runtime, behavior
-from .core.stores import EventStore, GraphStore, InMemoryEventStore, InMemoryGraphStore
+from .core.sinks import (
+    CallbackSink,
+    DeliveryContext,
+    EventSink,
+    JSONLEventSink,
+    OverflowPolicy,
+    RecordingSink,
+    SinkConfig,
+    SinkState,
+    SinkStatus,
+)
+from .core.stores import Branch, EventStore, GraphStore
 from .errors import (
     AlreadyExistsError,
     ConcurrentWriterError,
@@ -23,6 +38,8 @@ from .errors import (
     NonSerializableEventError,
     NotFoundError,
     ProjectionError,
+    PromoteConflictError,
+    PromoteLineageError,
     QueryError,
     ReadOnlyError,
     ReservedFieldError,
@@ -31,23 +48,33 @@ from .errors import (
     UsageError,
     WorkspaceNotFoundError,
 )
+from .investigation.opening import drop, open, restore  # noqa: A004 - read as contextmesh.open
 from .investigation.result import Investigation
 from .investigation.session import Session
 from .investigation.vocabulary import Vocabulary
-from .investigation.workspace import Workspace, drop, open, restore  # noqa: A004 - read as contextmesh.open
+from .investigation.workspace import Workspace
 from .stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
+from .stores.sqlite import SQLiteEventStore
 
 __version__: str
 
 __all__ = [
     "AlreadyExistsError",
+    "Branch",
+    "CallbackSink",
+    "ChainMatch",
     "Clock",
     "ConcurrentWriterError",
     "ContextMeshError",
     "CorruptedEventPayloadError",
+    "DeliveryContext",
+    "Diff",
+    "DivergentObject",
+    "DivergentRelation",
     "DuplicateEventError",
     "Event",
     "EventNotFoundError",
+    "EventSink",
     "EventStore",
     "FalkorDBEventStore",
     "FalkorDBGraphStore",
@@ -65,21 +92,36 @@ __all__ = [
     "InvalidPatchLifecycleState",
     "InvalidPatchOperation",
     "Investigation",
+    "JSONLEventSink",
     "MissingServerError",
     "NonSerializableEventError",
     "NotFoundError",
     "Object",
+    "ObjectQuery",
+    "ObjectQueryResult",
+    "OverflowPolicy",
     "Patch",
     "ProjectionError",
+    "PromoteConflict",
+    "PromoteConflictError",
+    "PromoteLineageError",
+    "PromotePlan",
+    "PromoteResult",
     "QueryError",
     "ReadOnlyError",
     "Reader",
+    "RecordingSink",
     "Relation",
     "ReservedFieldError",
     "RunNotFoundError",
     "Runtime",
+    "SQLiteEventStore",
     "ServerError",
     "Session",
+    "SinkConfig",
+    "SinkHandle",
+    "SinkState",
+    "SinkStatus",
     "TickingClock",
     "UsageError",
     "View",

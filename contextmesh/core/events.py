@@ -1,15 +1,18 @@
 """Events, their payloads, canonical JSON, ids and clocks."""
 
-import json
 import math
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType
 from typing import Any, Protocol
 
+import msgspec
+
+from contextmesh.core.schemas import check_schema
 from contextmesh.errors import (
     CorruptedEventPayloadError,
     InvalidEventError,
@@ -28,7 +31,7 @@ ID_PATTERN = re.compile(r"[!-~]{1,200}")
 SURROGATE = re.compile("[\ud800-\udfff]")
 TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 TYPE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-RESERVED_TYPES = frozenset({"Node", "Head", "Patch"})
+RESERVED_TYPES = frozenset({"Node", "Head", "Patch", "Schema"})
 RESERVED_FIELDS = frozenset({"provenance"})
 PATCH_OPERATIONS = ("create", "update", "replace", "remove")
 
@@ -46,6 +49,7 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
         "object": OBJECT,
     },
     "patch.rejected": {"": ("patch_id", "target", "reason", "expected_version", "current_version")},
+    "schema.loaded": {"": ("type", "schema")},
 }
 PATCH_FIELDS: dict[str, type | tuple[type, ...]] = {
     "updates": dict,
@@ -90,6 +94,18 @@ class Event:
         """Whether the event tells about the runtime and projects to nothing."""
         return self.type.startswith(LIFECYCLE_PREFIXES)
 
+    def recorded(self, id: str, payload: Mapping[str, Any], timestamp: str) -> "Event":
+        """Return the event as the log keeps it."""
+        return Event(
+            id=id,
+            type=self.type,
+            payload=payload,
+            actor=self.actor,
+            frame_id=self.frame_id,
+            caused_by=self.caused_by,
+            timestamp=timestamp,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data, in the order in which it is written."""
         return {
@@ -111,11 +127,12 @@ def canonical(value: Any, path: str = "payload", depth: int = 0) -> Any:
     Raises:
         NonSerializableEventError: for NaN, infinity, bytes, lone surrogates and other objects; it names the path.
     """
+    kind = type(value)
+    if value is None or kind is bool or (kind is str and value.isascii()):  # most of all there is, so asked first
+        return value
     if depth > MAX_DEPTH:
         msg = f"{path.partition('.')[0]} nests deeper than {MAX_DEPTH} levels at {path[:80]}; flatten it"
         raise NonSerializableEventError(msg)
-    if value is None or isinstance(value, bool):
-        return value
     if isinstance(value, (str, int, float, Decimal, date, datetime, time)):
         return _scalar(value, path)
     if isinstance(value, Mapping):
@@ -125,7 +142,7 @@ def canonical(value: Any, path: str = "payload", depth: int = 0) -> Any:
     if isinstance(value, (set, frozenset)):
         items = [canonical(item, f"{path}{{}}", depth + 1) for item in value]
         return sorted(items, key=to_json)
-    msg = f"{path} is a {type(value).__name__}, which JSON cannot carry; expected text, numbers, lists or mappings"
+    msg = f"{path} is a {kind.__name__}, which JSON cannot carry; expected text, numbers, lists or mappings"
     raise NonSerializableEventError(msg)
 
 
@@ -152,13 +169,17 @@ def _scalar(value: Any, path: str) -> str | int | float:
 def _mapping(value: Mapping[Any, Any], path: str, depth: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.items():
-        name = key if isinstance(key, str) else _key(key, path)
-        name = str(_scalar(name, f"{path} key"))
+        name = key if type(key) is str and key.isascii() else _name(key, path)
         if name in result:
             msg = f"{path} has two keys that both read {name!r} as text; rename one"
             raise NonSerializableEventError(msg)
-        result[name] = canonical(item, f"{path}.{name}", depth + 1)
+        plain = item is None or (type(item) is str and item.isascii())
+        result[name] = item if plain else canonical(item, f"{path}.{name}", depth + 1)
     return dict(sorted(result.items()))
+
+
+def _name(key: object, path: str) -> str:
+    return str(_scalar(key if isinstance(key, str) else _key(key, path), f"{path} key"))
 
 
 def _key(key: object, path: str) -> str:
@@ -167,26 +188,73 @@ def _key(key: object, path: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Write plain data as canonical JSON: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Write canonical data as canonical JSON: sorted keys, no spaces."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def detached(value: Any) -> Any:
+    """Return a copy of canonical data that shares nothing with it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def encode(event: Event) -> str:
-    """Write a canonical event as one line of JSON."""
-    return json.dumps(event.to_dict(), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Write a canonical event as one line of JSON: its fields in their order, the payload's keys sorted."""
+    return msgspec.json.encode({**event.to_dict(), "payload": msgspec.Raw(_sorted(event.payload))}).decode()
 
 
-def decode(text: str, position: int) -> Event:
-    """Read an event back.
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+# From each schema version to the next: a function that takes an event's fields as they were stored and returns them
+# as the next version has them. Stored events are never rewritten; they are brought up to date whenever they are read.
+UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
+def decode(text: str | bytes, position: int, version: int | None = None) -> Event:
+    """Read an event back, brought up to date if it was stored under an earlier schema version.
 
     Raises:
-        CorruptedEventPayloadError: if the text is not an event; it names the position.
+        CorruptedEventPayloadError: if the text is not an event, or of a later version; it names the position.
     """
+    stored = SCHEMA_VERSION if version is None else version
     try:
-        return Event(**json.loads(text))
-    except (ValueError, TypeError) as error:
+        if stored == SCHEMA_VERSION:
+            return _read(text).to_event()
+        if stored < SCHEMA_VERSION:
+            fields = msgspec.json.decode(text)
+            for step in range(stored, SCHEMA_VERSION):
+                fields = UPCASTS[step](fields)
+            return msgspec.convert(fields, _Stored).to_event()
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         msg = f"the event at position {position} cannot be read: {error}; restore the log from an export"
         raise CorruptedEventPayloadError(msg) from error
+    msg = f"the event at position {position} has schema version {stored}, this reads up to {SCHEMA_VERSION}; upgrade"
+    raise CorruptedEventPayloadError(msg)
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An event as it is written, for a reader that takes nothing else."""
+
+    type: str
+    payload: dict[str, Any]
+    id: str = ""
+    actor: str = "system"
+    frame_id: str | None = None
+    caused_by: str | None = None
+    timestamp: str = ""
+
+    def to_event(self) -> Event:
+        return Event(
+            id=self.id,
+            type=self.type,
+            payload=self.payload,
+            actor=self.actor,
+            frame_id=self.frame_id,
+            caused_by=self.caused_by,
+            timestamp=self.timestamp,
+        )
+
+
+_read = msgspec.json.Decoder(_Stored).decode
 
 
 def prepare(event: Event) -> Event:
@@ -199,22 +267,35 @@ def prepare(event: Event) -> Event:
     if not isinstance(payload, dict):
         msg = f"the payload of {event.type!r} is a {type(event.payload).__name__}; expected a mapping"
         raise InvalidEventError(msg)
+    check_envelope(event)
+    prepared = event.recorded(event.id, payload, event.timestamp)
+    _check_payload(prepared)
+    return prepared
+
+
+def check_envelope(event: Event) -> None:
+    """Refuse an event whose id, type, actor, frame or cause is malformed."""
     for name in ("type", "actor", "frame_id", "caused_by"):
         value: object = getattr(event, name)
+        if (type(value) is str and value and value.isascii()) or (value in (None, "") and name in _OPTIONAL):
+            continue
         canonical(value, name)
-        optional = name in {"frame_id", "caused_by"}
-        if not (isinstance(value, str) and (value or optional)) and not (optional and value is None):
+        if not (isinstance(value, str) and value):
             msg = f"an event's {name} is {value!r}; expected text"
             raise InvalidEventError(msg)
     if event.id:
         check_id(event.id)
-    prepared = replace(event, payload=payload)
-    _check_payload(prepared)
-    size = len(encode(prepared).encode())
+
+
+_OPTIONAL = frozenset({"frame_id", "caused_by"})
+
+
+def check_size(event: Event) -> None:
+    """Refuse an event that is too large for any store."""
+    size = len(encode(event).encode())
     if size > MAX_EVENT_BYTES:
         msg = f"the event {event.type!r} takes {size:,} bytes; at most {MAX_EVENT_BYTES:,} fit, so split it"
         raise InvalidEventError(msg)
-    return prepared
 
 
 def _check_payload(event: Event) -> None:
@@ -298,6 +379,10 @@ def _check_rejected(payload: Mapping[str, Any]) -> None:
     check_id(payload["target"])
 
 
+def _check_loaded(payload: Mapping[str, Any]) -> None:
+    check_schema(check_kind(payload["type"]), payload["schema"])
+
+
 def _kind_name(kind: type | tuple[type, ...]) -> str:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return " or ".join("nothing" if item is NoneType else item.__name__ for item in kinds)
@@ -317,6 +402,7 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
     "patch.proposed": _check_patch,
     "patch.applied": _check_patch,
     "patch.rejected": _check_rejected,
+    "schema.loaded": _check_loaded,
 }
 
 
@@ -338,7 +424,7 @@ def possible_ids(values: Iterable[object]) -> list[str]:
 
 
 def check_kind(value: object) -> str:
-    """Return an object type, or refuse it; `Node`, `Head` and `Patch` belong to the storage."""
+    """Return an object type, or refuse it; `Node`, `Head`, `Patch` and `Schema` belong to the storage."""
     if check_relation_type(value) in RESERVED_TYPES:
         msg = f"the type {value!r} belongs to the storage; choose another name"
         raise InvalidNameError(msg)
@@ -424,55 +510,96 @@ class Counters(Protocol):
 class IDGen:
     """Mint ids: `evt_001`, `rel_001`, `patch_001`, `<type>#<n>`; in a branch `evt_alt-001`, `<type>#alt-1`.
 
-    Events, relations and patches take their numbers in growing blocks, so that a long import asks its
-    store seldom and a short process wastes little. Gaps are legal. Objects take theirs one at a time.
+    Numbers are taken in growing blocks, so that a long import asks its store seldom and a short process wastes
+    little. Gaps are legal. The blocks of objects grow slower, since people read these ids.
     """
 
     MAX_BLOCK = 256
 
     def __init__(self, counters: Counters, branch: str = "") -> None:
         self._counters = counters
+        self._name = branch
         self._branch = f"{branch}-" if branch else ""
         self._blocks: dict[str, tuple[int, int, int]] = {}
+        self._used: dict[str, int] = {}
+        self._stale: dict[str, int] = {}
+        self._fresh: set[str] = set()
+        self._lock = threading.RLock()
 
-    def _next(self, counter: str) -> int:
+    def _next(self, counter: str, *, slowly: bool = False) -> int:
         value, end, size = self._blocks.get(counter, (0, 0, 0))
         if value >= end:
-            size = min(size * 2 or 1, self.MAX_BLOCK)
+            used = self._used[counter] = self._used.get(counter, 0) + size
+            size = min(used // 8 or 1 if slowly else size * 2 or 1, self.MAX_BLOCK)
             value = self._counters.reserve(counter, size)
             end = value + size
         self._blocks[counter] = (value + 1, end, size)
         return value
 
+    def _mint(self, counter: str, form: str, *, slowly: bool = False) -> str:
+        with self._lock:
+            value = self._next(counter, slowly=slowly)
+            identifier = form.format(branch=self._branch, n=value)
+            # A branch's name may stand in ids that were brought along from elsewhere, so there every id is checked.
+            if value >= self._stale.get(counter, 0) and not self._branch:
+                self._fresh.add(identifier)
+            return identifier
+
+    def is_unused(self, identifier: str) -> bool:
+        """Whether nothing can carry this id: it was minted, and no other writer was seen since. True only once."""
+        with self._lock:
+            if identifier in self._fresh:
+                self._fresh.discard(identifier)
+                return True
+            return False
+
+    def doubt(self) -> None:
+        """Note that another writer was seen, who may have brought an id of a number that is reserved here."""
+        with self._lock:
+            self._fresh.clear()
+            self._stale = {counter: end for counter, (_, end, _) in self._blocks.items()}
+
     def event(self) -> str:
         """Mint an event id."""
-        return f"evt_{self._branch}{self._next('evt'):03d}"
+        with self._lock:
+            return f"evt_{self._branch}{self._next('evt'):03d}"
 
     def relation(self) -> str:
         """Mint a relation id."""
-        return f"rel_{self._branch}{self._next('rel'):03d}"
+        return self._mint("rel", "rel_{branch}{n:03d}")
 
     def patch(self) -> str:
         """Mint a patch id."""
-        return f"patch_{self._branch}{self._next('patch'):03d}"
+        return self._mint("patch", "patch_{branch}{n:03d}")
 
     def brought(self, identifier: str) -> str:
         """Return an id that a caller brings; one of a minted form raises its counter, so that none is minted twice."""
-        found = minted_number(identifier)
-        if found:
-            self._counters.raise_counter(*found)
-            self._blocks.pop(found[0], None)
+        found = minted(identifier)
+        if found and found.branch == self._name and identifier not in self._fresh:  # else it was minted right here
+            with self._lock:
+                self._counters.raise_counter(found.counter, found.number)
+                self._blocks.pop(found.counter, None)
+                self._fresh.discard(identifier)
         return identifier
 
     def object(self, type: str) -> str:
         """Mint an object id."""
-        return f"{type}#{self._branch}{self._counters.reserve(type, 1)}"
+        return self._mint(type, f"{type}#{{branch}}{{n}}", slowly=True)
 
 
-_MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:[a-z0-9_-]+-)?(\d{1,15})")
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """What an id of a minted form was minted from: its branch ("" for the log itself), its counter and number."""
+
+    branch: str
+    counter: str
+    number: int
 
 
-def minted_number(identifier: str) -> tuple[str, int] | None:
-    """Return the counter and number that an id was minted from, or None for an id that its caller brought."""
+_MINTED = re.compile(r"(?:(evt|rel|patch)_|([A-Za-z_][A-Za-z0-9_]*)#)(?:([a-z0-9_-]+)-)?(\d{1,15})")
+
+
+def minted(identifier: str) -> Minted | None:
+    """Return what an id was minted from, None for one of another form."""
     found = _MINTED.fullmatch(identifier)
-    return (found[1] or found[2], int(found[3])) if found else None
+    return Minted(found[3] or "", found[1] or found[2], int(found[4])) if found else None

@@ -2,13 +2,21 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from contextmesh.core import projection
-from contextmesh.core.draft import Draft, no_object, no_relation, objection, proposed
+from contextmesh.core.delivery import Listener, Listeners, SinkHandle, Sinks
+from contextmesh.core.draft import (
+    Draft,
+    check_no_object,
+    check_no_relation,
+    no_object,
+    no_relation,
+    objection,
+    proposed,
+)
 from contextmesh.core.events import (
     Clock,
     Event,
@@ -17,16 +25,21 @@ from contextmesh.core.events import (
     check_data,
     check_id,
     check_kind,
-    minted_number,
+    check_relation_type,
+    detached,
+    minted,
 )
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.projection import Changes, Progress
 from contextmesh.core.reader import Reader
-from contextmesh.core.stores import EventStore, GraphStore, InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.sinks import EventSink, OverflowPolicy, SinkConfig, SinkMetrics, SinkStatus
+from contextmesh.core.stores import EventStore, GraphStore
 from contextmesh.errors import (
     AlreadyExistsError,
     ConcurrentWriterError,
     ContextMeshError,
+    IncompatibleRuntimeState,
     InvalidEventError,
     InvalidPatchLifecycleState,
     InvalidPatchOperation,
@@ -73,15 +86,20 @@ class Graph(Reader):
         read_only: bool = False,
     ) -> None:
         super().__init__(log or InMemoryEventStore(), store or InMemoryGraphStore())
-        self.ids = ids or IDGen(self._log)
+        self.ids = ids or IDGen(self._log, self._log.branch_name)
         self.clock = clock or Clock()
         self._commit_ids = commit_ids
         self._lock = threading.RLock()
         self._draft: Draft | None = None
         self._owner: int | None = None
         self._head: int | None = None  # the head this process knows; None: catch up before the next use
+        self._seen = 0  # the head as of this process's last commit or look; a later one is another writer's
         self._newest = ""
+        self._sinks = Sinks()
+        self._listeners = Listeners()
         self.read_only = read_only
+        if not read_only:
+            self._store.claim(self._log.run_id)
         self.catch_up(progress)
 
     def __repr__(self) -> str:
@@ -94,12 +112,85 @@ class Graph(Reader):
             self.catch_up()
         return self._store
 
+    def _mine(self) -> Draft | None:
+        """Return the draft that is open in this thread."""
+        return self._draft if self._draft and self._owner == threading.get_ident() else None
+
     def _pending(self) -> Changes | None:
-        return self._draft.changes if self._draft and self._owner == threading.get_ident() else None
+        draft = self._mine()
+        return draft.changes if draft else None
+
+    def _stored_objects(self, ids: Collection[str]) -> dict[str, Object]:
+        draft = self._mine()
+        if draft is None:
+            return super()._stored_objects(ids)
+        return draft.recall(draft.known_objects, ids, super()._stored_objects)
+
+    def _stored_relations(self, ids: Collection[str]) -> dict[str, Relation]:
+        draft = self._mine()
+        if draft is None:
+            return super()._stored_relations(ids)
+        return draft.recall(draft.known_relations, ids, super()._stored_relations)
 
     def reader(self) -> Reader:
         """Return the graph's reading half, for whoever must not write."""
         return Reader(self._log, self._base())
+
+    @property
+    def log(self) -> EventStore:
+        """The log, where every event is."""
+        return self._log
+
+    @property
+    def store(self) -> GraphStore:
+        """The projection, where objects and relations are."""
+        return self._store
+
+    @property
+    def run_id(self) -> str:
+        """What tells this graph's history from every other; a fork has one of its own."""
+        return self._log.run_id
+
+    @property
+    def uncommitted(self) -> tuple[Event, ...]:
+        """The events of the batch that is open in this thread, oldest first."""
+        draft = self._mine()
+        return tuple(draft.events) if draft else ()
+
+    def new_run_id(self) -> str:
+        """Return an id that no other run carries."""
+        return self._commit_ids()
+
+    def on(self, log: EventStore, store: GraphStore, *, read_only: bool = False) -> "Graph":
+        """Return a graph on another log and store, with this one's clock and commit ids."""
+        return Graph(log, store, clock=self.clock, commit_ids=self._commit_ids, read_only=read_only)
+
+    def attach_store(self, store: EventStore) -> None:
+        """Keep the graph's events in this log from now on. Attaching the same log again changes nothing.
+
+        Args:
+            store: a log to load, while the graph holds no events; or the graph's own log, opened anew.
+
+        Raises:
+            IncompatibleRuntimeState: the graph holds events of another run, or stands elsewhere than this log ends;
+                its history would be split.
+        """
+        with self._lock:
+            if store is self._log:
+                return
+            ours = (self._log.run_id, self._log.tip())
+            if ours[1] and ours != (store.run_id, store.tip()):
+                msg = (
+                    f"the graph holds {ours[1]} events of another log than the one to attach, which ends at "
+                    f"{store.tip()}; attach a log before the first event, or replay the events into a new graph"
+                )
+                raise IncompatibleRuntimeState(msg)
+            if ours[1] == 0:
+                self._store = self._store.shadow()
+                self._store.claim(store.run_id)
+            self._log, self._head = store, None
+            self.ids = IDGen(store, store.branch_name)
+            self.catch_up()
 
     # keeping log and graph together
 
@@ -110,6 +201,9 @@ class Graph(Reader):
             return self._head
         with self._lock:
             self._head = projection.catch_up(self._log, self._store, progress=progress)
+            if self._head != self._seen:
+                self.ids.doubt()
+                self._seen = self._head
             if self._head:
                 newest = self._log.read(self._head - 1, 1)
                 self._newest = newest[0].event.timestamp if newest else self._newest
@@ -117,15 +211,16 @@ class Graph(Reader):
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Replay the whole log into a fresh graph and swap it in; return the position that was reached."""
-        self._check_writable()
+        self.check_writable()
         with self._lock:
             self._head = None
             projection.rebuild(self._log, self._store, progress)
             return self.catch_up()
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Refuse, with ReadOnlyError, to change a graph that is read-only."""
         if self.read_only:
-            msg = "this connection may read and not write; open the workspace as a user who may"
+            msg = "this connection may read and not write, or this is a look into the past; open the workspace"
             raise ReadOnlyError(msg)
 
     # committing
@@ -138,13 +233,13 @@ class Graph(Reader):
             AlreadyExistsError, NotFoundError: what it creates exists, or what it changes does not.
             ConcurrentWriterError: other writers were faster, again and again.
         """
-        if minted_number(event.id):
+        if minted(event.id):
             msg = f"ids such as {event.id!r} are the graph's to mint; leave it out, or choose another form"
             raise InvalidEventError(msg)
         for key in _brought_ids(event):
             self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
-        return replace(recorded, payload=canonical(recorded.payload))
+        return recorded.recorded(recorded.id, detached(recorded.payload), recorded.timestamp)
 
     def replay(self, event: Event) -> None:
         """Commit an event exactly as another log recorded it, id and timestamp included, with every check of `emit`.
@@ -166,8 +261,8 @@ class Graph(Reader):
         Raises:
             ConcurrentWriterError: at the end, if another writer changed what the batch relied on.
         """
-        self._check_writable()
-        with self._lock:
+        self.check_writable()
+        with self._listeners, self._lock:
             if self._pending() is not None:
                 yield self
                 return
@@ -188,8 +283,8 @@ class Graph(Reader):
         return self.catch_up() if self._head is None else self._head
 
     def _commit[T](self, build: Callable[[Draft], T]) -> T:
-        self._check_writable()
-        with self._lock:
+        self.check_writable()
+        with self._listeners, self._lock:
             if self._draft:
                 return build(self._draft)
             draft = self._new_draft(self._known_head())
@@ -253,12 +348,121 @@ class Graph(Reader):
         self._newest = draft.events[-1].timestamp
         try:
             if self._store.apply(draft.changes, expected=draft.head, new=tip):
-                self._head = tip
+                self._head = self._seen = tip
             else:
                 self.catch_up()
         except ContextMeshError as error:
             msg = f"the events up to position {tip} are saved, the graph could not take them yet: {error}"
             raise ProjectionError(msg) from error
+        finally:  # whatever became of the projection, the log has them, and nobody would offer them later
+            self._sinks.offer(draft.events, draft.head + 1, draft.replayed)
+            self._listeners.hold(draft.events, draft.replayed)
+
+    # telling others
+
+    def add_sink(
+        self,
+        sink: EventSink,
+        *,
+        name: str | None = None,
+        queue_capacity: int = 1024,
+        overflow_policy: OverflowPolicy | str = OverflowPolicy.DROP_NEWEST,
+        metrics: SinkMetrics | None = None,
+    ) -> SinkHandle:
+        """Attach a sink: from now on it takes every event that this graph commits, in log order, in its own thread.
+
+        It never takes history, what is replayed, or what other processes commit. Nothing that a sink does can harm or
+        delay a commit: what it raises ends that sink, and `sink_statuses` tells. What still waits when the process
+        ends is lost, so end with `close_sinks`.
+
+        Args:
+            sink: has the methods open, on_event, flush and close; its own thread calls all four.
+            name: unique in this graph; by default the name of the sink's class.
+            queue_capacity: how many events may wait for the sink, from 1.
+            overflow_policy: what happens to one more: `drop_newest` drops it, `drop_oldest` drops the one that has
+                waited longest, `fail_sink` ends the sink.
+            metrics: its method `count(name, sink, n)` is told how many events were enqueued, delivered and dropped,
+                and how many errors there were.
+
+        Raises:
+            AlreadyExistsError: a sink of this name is running or closing; the name of a failed one may be used again.
+            UsageError: no sink, or a setting that is not as described.
+
+        Example:
+            >>> from contextmesh.core.sinks import RecordingSink
+            >>> graph, sink = Graph(), RecordingSink()
+            >>> graph.add_sink(sink)
+            <SinkHandle 'RecordingSink': running>
+            >>> _ = graph.add_object("Entity", id="checkout-api")
+            >>> graph.close_sinks()
+            True
+            >>> [event.type for event in sink.events]
+            ['object.created']
+        """
+        config = SinkConfig(sink=sink, name=name or "", queue_capacity=queue_capacity, overflow_policy=overflow_policy)
+        return self._sinks.add(config, self._log.run_id, metrics)
+
+    def remove_sink(self, sink: EventSink | SinkHandle | str, *, timeout: float | None = 5.0) -> bool:
+        """Detach a sink, deliver what waits for it, and close it. What remains of a failed one is forgotten.
+
+        Args:
+            sink: the sink itself, its handle or its name.
+            timeout: seconds to wait at most; None for as long as it takes.
+
+        Returns:
+            True once it is gone. False if it needs longer: it is detached, stays visible as `closing`, and may be
+            removed again. False too if it failed over this, which stays visible as `failed`; and if the sink itself
+            asks, since its own call must end first.
+
+        Raises:
+            NotFoundError: the graph has no such sink.
+        """
+        return self._sinks.remove(sink, timeout)
+
+    def sink_statuses(self) -> list[SinkStatus]:
+        """Return what is known of each sink that is running, closing or failed, by name.
+
+        A failed one stays until it is removed or its name is used again.
+        """
+        return self._sinks.statuses()
+
+    def flush_sinks(self, timeout: float | None = 5.0) -> bool:
+        """Wait until every sink has taken and flushed what was committed before.
+
+        Args:
+            timeout: seconds to wait at most, for each sink; None for as long as it takes.
+
+        Returns:
+            True if all of them have; a failed one never has, until it is removed.
+        """
+        return self._sinks.flush(timeout)
+
+    def close_sinks(self, timeout: float | None = 5.0) -> bool:
+        """Remove every sink that has not failed, as `remove_sink` does.
+
+        Args:
+            timeout: seconds to wait at most, for each sink; None for as long as it takes.
+
+        Returns:
+            True if none is left. Else `sink_statuses` tells which needs longer, for another call, and which failed.
+        """
+        return self._sinks.close(timeout)
+
+    def add_listener(self, callback: Listener) -> None:
+        """Call a function with each event that this graph commits, in the committing thread, before the commit returns.
+
+        It is called once the commit is done and the graph's lock is free, so it may read and write the graph; each
+        thread tells of its own commits in log order. What is replayed is not told. An exception that it raises is
+        logged, and harms neither the commit nor other listeners. For whatever is slow, use a sink.
+
+        Args:
+            callback: called with one event, a copy of its own; adding it again changes nothing.
+        """
+        self._listeners.add(callback)
+
+    def remove_listener(self, callback: Listener) -> None:
+        """Stop calling a function. NotFoundError if it was not added."""
+        self._listeners.remove(callback)
 
     # sugar
 
@@ -290,22 +494,24 @@ class Graph(Reader):
         """
         check_kind(type)
         object_id = self.ids.object(type) if id is None else self.ids.brought(check_id(id))
-        fields = dict(check_data({} if data is None else data))
+        fields = canonical(check_data({} if data is None else data), "payload.object.data", 2)
 
         def build(draft: Draft) -> Object:
+            if not self.ids.is_unused(object_id):
+                check_no_object(self, object_id)
             event_id = self.ids.event()
             row = Object(id=object_id, type=type, data=fields, provenance=_created(event_id, actor, evidence))
-            event = draft.add(
+            event = draft.state(
                 Event(
                     id=event_id,
                     type="object.created",
-                    payload={"object": row.to_dict(), "id": row.id},
+                    payload={"id": row.id, "object": row.to_dict()},
                     actor=actor,
                     caused_by=caused_by,
                     frame_id=frame_id,
                 ),
             )
-            return Object(**canonical(event.payload["object"]))
+            return Object(**detached(event.payload["object"]))
 
         return self._commit(build)
 
@@ -329,9 +535,12 @@ class Graph(Reader):
             InvalidNameError, InvalidEventError: an id, type or datum that the graph cannot hold.
         """
         relation_id = self.ids.relation() if id is None else self.ids.brought(check_id(id))
-        fields = dict(check_data({} if data is None else data))
+        fields = canonical(check_data({} if data is None else data), "payload.relation.data", 2)
+        check_id(source), check_id(target), check_relation_type(type)
 
         def build(draft: Draft) -> Relation:
+            if not self.ids.is_unused(relation_id):
+                check_no_relation(self, relation_id)
             event_id = self.ids.event()
             row = Relation(
                 id=relation_id,
@@ -341,8 +550,8 @@ class Graph(Reader):
                 data=fields,
                 provenance=_created(event_id, actor, evidence),
             )
-            payload = {"relation": row.to_dict(), "id": row.id, "source": source, "target": target}
-            event = draft.add(
+            payload = {"id": row.id, "relation": row.to_dict(), "source": source, "target": target}
+            event = draft.state(
                 Event(
                     id=event_id,
                     type="relation.created",
@@ -352,7 +561,7 @@ class Graph(Reader):
                     frame_id=frame_id,
                 ),
             )
-            return Relation(**canonical(event.payload["relation"]))
+            return Relation(**detached(event.payload["relation"]))
 
         return self._commit(build)
 
@@ -371,9 +580,8 @@ class Graph(Reader):
             if row is None:
                 raise no_object(object_id)
             payload = {"id": row.id, "type": row.type}
-            draft.add(
-                Event(type="object.removed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id),
-                checked=True,
+            draft.state(
+                Event(type="object.removed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
             )
 
         self._commit(build)
@@ -393,12 +601,46 @@ class Graph(Reader):
             if row is None:
                 raise no_relation(relation_id)
             payload = {"id": row.id, "source": row.source, "target": row.target, "type": row.type}
-            draft.add(
-                Event(type="relation.removed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id),
-                checked=True,
+            draft.state(
+                Event(type="relation.removed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
             )
 
         self._commit(build)
+
+    def load_schema(
+        self,
+        type: str,
+        schema: Mapping[str, Any],
+        *,
+        actor: str = "system",
+        caused_by: str | None = None,
+        frame_id: str | None = None,
+    ) -> None:
+        """Say what the data of an object type must look like; from now on creation and patches are held to it.
+
+        What exists already is not looked at until it is patched. A later schema replaces an earlier one; `{}` allows
+        everything.
+
+        Args:
+            type: a kind.
+            schema: a JSON Schema (draft 2020-12) for `data`.
+            actor: who does this.
+            caused_by: id of the causal parent event.
+            frame_id: the frame of work.
+
+        Raises:
+            InvalidSchemaError: it is no JSON Schema.
+
+        Example:
+            >>> graph = Graph()
+            >>> graph.load_schema("Service", {"properties": {"tier": {"type": "integer"}}})
+            >>> graph.add_object("Service", {"tier": "one"}, id="api")
+            Traceback (most recent call last):
+            contextmesh.errors.SchemaViolationError: Service 'api' breaks its schema: tier: 'one' is not of type ...
+        """
+        payload = {"type": check_kind(type), "schema": schema}
+        event = Event(type="schema.loaded", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
+        self._commit(lambda draft: draft.add(event))
 
     def patch_object(
         self,
@@ -497,7 +739,7 @@ class Graph(Reader):
         )
         payload = {"patch": patch.to_dict()}
         event = Event(type="patch.proposed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
-        return self._commit(lambda draft: Patch(**canonical(draft.add(event).payload["patch"])))
+        return self._commit(lambda draft: Patch(**detached(draft.add(event).payload["patch"])))
 
     def apply_patch(
         self,
@@ -525,9 +767,9 @@ class Graph(Reader):
             event_id = self.ids.event()
             payload = _applied(patch, old, event_id)
             if approved_by is not None:
-                payload["approved_by"] = approved_by
-            event = draft.add(Event(id=event_id, type="patch.applied", payload=payload, **common), checked=True)
-            return Patch(**canonical(event.payload["patch"]))
+                payload["approved_by"] = canonical(approved_by, "payload.approved_by")
+            event = draft.state(Event(id=event_id, type="patch.applied", payload=payload, **common))
+            return Patch(**detached(event.payload["patch"]))
 
         return self._commit(build)
 
@@ -604,4 +846,5 @@ def _brought_ids(event: Event) -> list[str]:
 
 
 def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:
-    return {"created_by": event_id, "updated_by": event_id, "actor": actor, "evidence": list(evidence)}
+    supports = canonical(list(evidence), "payload.evidence")
+    return {"actor": actor, "created_by": event_id, "evidence": supports, "updated_by": event_id}

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contextmesh.core.events import Event
-from contextmesh.errors import UsageError
+from contextmesh.core.events import Event, canonical, check_kind
+from contextmesh.errors import NonSerializableEventError, UsageError
 
 Where = Mapping[str, Any]
+MODES = ("objects", "exists")
+ORDERS = (">", "<", ">=", "<=")
+OPERATORS = (*ORDERS, "==", "!=", "in", "not in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,75 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainMatch:
+    """One way through the graph that fits a chain; a node or a relation may fill several of its positions.
+
+    Args:
+        objects: one for each position, in the chain's order.
+        relations: one for each hop; `relations[i]` joins `objects[i]` and `objects[i + 1]`.
+    """
+
+    objects: tuple[Object, ...]
+    relations: tuple[Relation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectQuery:
+    """What a graph store is asked for: the objects of a type that fulfil `where`.
+
+    Args:
+        type: a kind, or None for all.
+        where: what `matches` takes; kept as a plain copy.
+        limit: at most so many, the first by id; None for all.
+        mode: `objects`, or `exists` to learn only whether there is one.
+
+    Raises:
+        UsageError: an argument that is none of this, or a condition that nothing could be compared with.
+        InvalidNameError: a type that no object can have.
+
+    Example:
+        >>> ObjectQuery(type="Task", where={"tier": {"in": (1, 2)}}).where
+        {'tier': {'in': [1, 2]}}
+    """
+
+    type: str | None = None
+    where: Where = field(default_factory=dict)
+    limit: int | None = None
+    mode: str = "objects"
+
+    def __post_init__(self) -> None:
+        if self.type is not None:
+            check_kind(self.type)
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 0):
+            msg = f"limit is {self.limit!r}; expected a whole number from 0, or None for all"
+            raise UsageError(msg)
+        if self.mode not in MODES:
+            msg = f"mode is {self.mode!r}; expected one of {', '.join(MODES)}"
+            raise UsageError(msg)
+        object.__setattr__(self, "where", plain_where(self.where))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectQueryResult:
+    """What a graph store answers to an `ObjectQuery`: candidates, and what is still to be asked of them.
+
+    Args:
+        objects: every object that fulfils the query, ordered by id, and perhaps others that fail `residual`.
+            None is missing for the query's limit unless `residual` is empty. Empty where `exists` tells all.
+        residual: the conditions of the query that the store did not decide.
+        exists: for the mode `exists`, whether there is such an object; None where the residual must decide.
+    """
+
+    objects: tuple[Object, ...] = ()
+    residual: Where = field(default_factory=dict)
+    exists: bool | None = None
+
+    def matching(self) -> list[Object]:
+        """Return the objects that fulfil the residual conditions too."""
+        return [row for row in self.objects if matches(row.data, self.residual)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A point-in-time, read-only slice of the graph, made for one behaviour.
 
@@ -117,7 +189,8 @@ class View:
 
     def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the view's objects by id; `where` means what `Graph.objects` means by it."""
-        found = (row for row in self.object_rows if type in (None, row.type) and matches(row.data, where))
+        plan = ObjectQuery(type=type, where=where or {})
+        found = (row for row in self.object_rows if type in (None, row.type) and matches(row.data, plan.where))
         return [copy.deepcopy(row) for row in found]
 
     def relations(self, type: str | None = None) -> list[Relation]:
@@ -151,6 +224,41 @@ def matches(data: object, where: Where | None) -> bool:
     return all(_holds(lookup(data, path), condition) for path, condition in (where or {}).items())
 
 
+def plain_where(where: object) -> dict[str, Any]:
+    """Return a plain copy of `where`, or refuse it before anything is compared.
+
+    Raises:
+        UsageError: no mapping of texts, an unknown operator, or a value that JSON cannot carry.
+    """
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping) or not all(isinstance(path, str) for path in where):
+        msg = f"where is {str(where)[:80]!r}; expected a mapping of dotted paths to values or {{operator: value}}"
+        raise UsageError(msg)
+    return {str(path): _plain_condition(condition, f"where.{path}") for path, condition in where.items()}
+
+
+def _plain_condition(condition: object, path: str) -> Any:
+    try:
+        if not isinstance(condition, Mapping):
+            return canonical(condition, path)
+        for operator, operand in condition.items():
+            _check_operator(operator, operand)
+        several = ("in", "not in")
+        return {key: canonical(list(value) if key in several else value, path) for key, value in condition.items()}
+    except NonSerializableEventError as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_operator(operator: object, operand: object) -> None:
+    if operator not in OPERATORS:
+        msg = f"where has the operator {operator!r}; expected one of > < >= <= == != in 'not in'"
+        raise UsageError(msg)
+    if operator in ("in", "not in") and (isinstance(operand, str) or not isinstance(operand, Iterable)):
+        msg = f"{operator!r} got {operand!r}; expected a list of values"
+        raise UsageError(msg)
+
+
 def _holds(value: object, condition: object) -> bool:
     if not isinstance(condition, Mapping):
         return same(value, condition)
@@ -158,16 +266,11 @@ def _holds(value: object, condition: object) -> bool:
 
 
 def _compare(value: Any, operator: str, operand: Any) -> bool:
+    _check_operator(operator, operand)
     if operator in ("in", "not in"):
-        if isinstance(operand, str) or not isinstance(operand, Iterable):
-            msg = f"{operator!r} got {operand!r}; expected a list of values"
-            raise UsageError(msg)
         return any(same(value, item) for item in operand) == (operator == "in")
     if operator in ("==", "!="):
         return same(value, operand) == (operator == "==")
-    if operator not in (">", "<", ">=", "<="):
-        msg = f"where has the operator {operator!r}; expected one of > < >= <= == != in 'not in'"
-        raise UsageError(msg)
     if _family(value) != _family(operand) or _family(value) not in ("number", "text"):
         return False
     return bool({">": value > operand, "<": value < operand, ">=": value >= operand, "<=": value <= operand}[operator])

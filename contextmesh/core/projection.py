@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from contextmesh.core.events import Event, encode
 from contextmesh.core.model import Object, Patch, Relation
@@ -28,6 +29,7 @@ class Changes:
         relations: id -> the complete relation.
         patches: id -> the complete patch.
         verdicts: id of a patch proposed in an earlier batch -> (status, reason).
+        schemas: object type -> its JSON Schema.
     """
 
     removed_objects: dict[str, None] = field(default_factory=dict)
@@ -36,6 +38,7 @@ class Changes:
     relations: dict[str, Relation] = field(default_factory=dict)
     patches: dict[str, Patch] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    schemas: dict[str, Any] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Fold one more event in; lifecycle events and unknown types do nothing."""
@@ -108,6 +111,10 @@ def _patch_rejected(changes: Changes, event: Event) -> None:
         changes.verdicts[patch_id] = ("rejected", reason)
 
 
+def _schema_loaded(changes: Changes, event: Event) -> None:
+    changes.schemas[event.payload["type"]] = event.payload["schema"]
+
+
 _HANDLERS: dict[str, Callable[[Changes, Event], None]] = {
     "object.created": _object_created,
     "object.removed": _object_removed,
@@ -116,6 +123,7 @@ _HANDLERS: dict[str, Callable[[Changes, Event], None]] = {
     "patch.proposed": _patch_proposed,
     "patch.applied": _patch_applied,
     "patch.rejected": _patch_rejected,
+    "schema.loaded": _schema_loaded,
 }
 
 
@@ -172,6 +180,7 @@ def rebuild(log: EventStore, store: GraphStore, progress: Progress | None = None
         ConcurrentWriterError: other writers moved the tip before every one of 20 swaps.
     """
     shadow = store.shadow()
+    shadow.claim(log.run_id)
     for _ in range(MAX_SWAPS):
         head = catch_up(log, shadow, progress=progress)
         if store.swap(shadow, tip=head):

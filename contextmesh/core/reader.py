@@ -1,10 +1,11 @@
 """Reader: what a graph can be asked. Everything that it returns is detached, and every list has a total order."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
+from contextmesh.core.chains import MAX_CHAIN_MATCHES, NodeTypes, Rels, check_chain, walk_chain
 from contextmesh.core.events import Event, canonical
-from contextmesh.core.model import Object, Patch, Relation, Where, matches
+from contextmesh.core.model import ChainMatch, Object, ObjectQuery, Patch, Relation, Where, matches
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import EventStore, GraphStore, Hit
 from contextmesh.errors import UsageError
@@ -66,6 +67,12 @@ class Reader:
         """Return what this thread has written but not yet committed."""
         return None
 
+    def _stored_objects(self, ids: Collection[str]) -> dict[str, Object]:
+        return self._base().get_objects(ids)
+
+    def _stored_relations(self, ids: Collection[str]) -> dict[str, Relation]:
+        return self._base().get_relations(ids)
+
     @property
     def position(self) -> int:
         """The log position that the graph shows."""
@@ -84,9 +91,9 @@ class Reader:
         """Return those of the objects that exist, by id."""
         pending = self._pending()
         if not pending:
-            return self._base().get_objects(ids)
+            return self._stored_objects(ids)
         unknown = [key for key in ids if key not in pending.objects and key not in pending.removed_objects]
-        return _overlay_objects(self._base().get_objects(unknown) if unknown else {}, pending, ids)
+        return _overlay_objects(self._stored_objects(unknown) if unknown else {}, pending, ids)
 
     def get_relation(self, relation_id: str) -> Relation | None:
         """Return a relation, or None if there is none of this id."""
@@ -95,7 +102,7 @@ class Reader:
     def get_relations_by_id(self, ids: Collection[str]) -> dict[str, Relation]:
         """Return those of the relations that exist, by id."""
         pending = self._pending()
-        found = self._base().get_relations(ids)
+        found = self._stored_relations(ids)
         if not pending:
             return found
         mine = [pending.relations[key] for key in ids if key in pending.relations]
@@ -117,6 +124,11 @@ class Reader:
             found[key] = found[key].settled(*pending.verdicts[key])
         return found | known
 
+    def schemas(self) -> dict[str, Any]:
+        """Return the JSON Schema of each object type that has one."""
+        pending = self._pending()
+        return self._base().schemas() | (pending.schemas if pending else {})
+
     def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the objects of a type that fulfil `where`, ordered by id.
 
@@ -125,17 +137,25 @@ class Reader:
             where: dotted path -> literal or {operator: value}, all of which must hold; a missing path is None.
                 Operators: `> < >= <= == != in "not in"`.
         """
+        plan = ObjectQuery(type=type, where=where or {})
+        found = self._base().query(plan).matching()
         pending = self._pending()
-        found = self._base().objects(type, where)
         if not pending:
             return found
         rows = _overlay_objects({row.id: row for row in found}, pending, None)
-        kept = [row for row in rows.values() if type in (None, row.type) and matches(row.data, where)]
+        kept = [row for row in rows.values() if type in (None, row.type) and matches(row.data, plan.where)]
         return sorted(kept, key=lambda row: row.id)
 
     def query(self, object_type: str | None = None, where: Where | None = None) -> list[Object]:
         """Return the same as `objects`."""
         return self.objects(object_type, where)
+
+    def exists(self, type: str | None = None, where: Where | None = None) -> bool:
+        """Whether `objects` of the same arguments would return any."""
+        if self._pending():
+            return bool(self.objects(type, where))
+        result = self._base().query(ObjectQuery(type=type, where=where or {}, mode="exists"))
+        return bool(result.matching()) if result.exists is None else result.exists
 
     def relations(
         self,
@@ -174,12 +194,21 @@ class Reader:
         if direction not in ("out", "in", "both"):
             msg = f"direction is {direction!r}; expected 'out', 'in' or 'both'"
             raise UsageError(msg)
-        found: dict[str, Relation] = {}
-        if direction != "in":
-            found |= {row.id: row for row in self.relations(source=object_id, type=type)}
-        if direction != "out":
-            found |= {row.id: row for row in self.relations(target=object_id, type=type)}
-        return [found[key] for key in sorted(found)]
+        if direction == "out":
+            return self.relations(source=object_id, type=type)
+        if direction == "in":
+            return self.relations(target=object_id, type=type)
+        ids, types = set(_several(object_id) or ()), _several(type)
+        found = self._base().touching(ids, types)
+        pending = self._pending()
+        if not pending:
+            return found
+        mine = (
+            row
+            for row in pending.relations.values()
+            if (row.source in ids or row.target in ids) and (types is None or row.type in types)
+        )
+        return _overlay_relations(found, pending, mine)
 
     def neighborhood(
         self,
@@ -195,17 +224,52 @@ class Reader:
             msg = f"depth is {depth}; expected 0 to {MAX_HOPS}"
             raise UsageError(msg)
         seen = {object_id}
-        edges: dict[str, Relation] = {}
         frontier = {object_id}
         for _ in range(depth):
-            rows = self.get_relations(frontier, type) if frontier else []
-            edges |= {row.id: row for row in rows}
-            frontier = {end for row in rows for end in (row.source, row.target)} - seen
+            frontier = self._adjacent(frontier, type) - seen
             seen |= frontier
-        if depth:
-            edges |= {row.id: row for row in self.relations(source=frontier, target=frontier, type=type)}
+            if not frontier:
+                break
+        relations = self.relations(source=seen - frontier, type=type) if depth else []  # none of these leads outside
+        if depth and frontier:
+            relations += self.relations(source=frontier, target=seen, type=type)
         objects = self.get_objects(seen)
-        return [objects[key] for key in sorted(objects)], [edges[key] for key in sorted(edges)]
+        return [objects[key] for key in sorted(objects)], sorted(relations, key=lambda row: row.id)
+
+    def _adjacent(self, ids: set[str], type: str | Collection[str] | None) -> set[str]:
+        if not self._pending():
+            return self._base().adjacent(ids, _several(type))
+        return {end for row in self.get_relations(ids, type) for end in (row.source, row.target)}
+
+    def match_chain(self, node_types: NodeTypes, rels: Rels, limit: int = MAX_CHAIN_MATCHES) -> list[ChainMatch]:
+        """Return every way through the graph that fits a linear chain of types.
+
+        A node or a relation may fill several positions of one match. Every position is an object: a relation's end
+        without one fits nowhere.
+
+        Args:
+            node_types: a kind for each position, None for any.
+            rels: (relation type, direction) for each hop, so one fewer; None for any type. `right` is a relation
+                from this position to the next, `left` one from the next position to this. At most 10 hops.
+            limit: at most so many matches, the first in order; the number of matches may grow with every hop.
+
+        Returns:
+            The matches by the ids of their objects, then by the ids of their relations.
+
+        Raises:
+            UsageError: the parts do not fit together.
+
+        Example:
+            Who owns what a change affects:
+
+                graph.match_chain(["Change", "System", "Person"], [("AFFECTS", "right"), ("OWNED_BY", "right")])
+        """
+        check_chain(node_types, rels, limit)
+        base = self._base()
+        if not self._pending():
+            return base.match_chain(node_types, rels, limit)
+        starts, reads = self.objects(node_types[0]), (self.get_objects, self.relations)
+        return walk_chain(node_types, rels, limit, starts=starts, get_objects=reads[0], relations=reads[1])
 
     def count_terms(
         self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()

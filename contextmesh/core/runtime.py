@@ -3,11 +3,14 @@
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, overload
 
+from contextmesh.core import branches
+from contextmesh.core.branches import Diff
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation, View, Where, lookup, matches
+from contextmesh.core.promote import PromotePlan, PromoteResult, promote
 from contextmesh.core.reader import Reader
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError
 
@@ -127,7 +130,7 @@ class _Scan:
 
 
 class Runtime:
-    """Run behaviours over a graph. Opening one never resumes anything by itself.
+    """Run behaviours over a graph, and over its forks. Opening one never resumes anything by itself.
 
     Args:
         graph: the graph that they read and write.
@@ -142,10 +145,55 @@ class Runtime:
             raise UsageError(msg)
         self.graph = graph
         self._behaviors = tuple(behaviors)
+        self._after = after
         self._scan = _Scan(position=after)
 
     def __repr__(self) -> str:
         return f"<Runtime: {', '.join(item.name for item in self._behaviors)}>"
+
+    def fork(self, at_event: str | int | None = None, label: str | None = None) -> "Runtime":
+        """Return a runtime of the same behaviours over a fork of the graph. Nothing in it is run by itself.
+
+        Args:
+            at_event: id or position of the last event to share; by default the newest.
+            label: what to call the branch; its name is the label's unique slug.
+
+        Raises:
+            EventNotFoundError: the log holds no such event.
+
+        Example:
+            >>> runtime = Runtime(Graph(), [])
+            >>> _ = runtime.graph.add_object("Entity", {"label": "Checkout API"}, id="checkout-api")
+            >>> alt = runtime.fork(label="Not the TTL")
+            >>> alt.graph.patch_object("checkout-api", {"tier": 1}).status
+            'applied'
+            >>> runtime.diff(alt).divergent_objects[0].summary()
+            'Entity checkout-api: differs in tier'
+            >>> len(runtime.promote(alt).applied_event_ids), runtime.diff(alt).is_identical
+            (2, True)
+        """
+        return Runtime(branches.fork(self.graph, at_event, label), self._behaviors, after=self._after)
+
+    def diff(self, other: "Runtime") -> Diff:
+        """Return how this graph and another of its family differ, this one taken as the parent.
+
+        Raises:
+            IncompatibleRuntimeState: the two share no history.
+        """
+        return branches.diff(self.graph, other.graph)
+
+    @overload
+    def promote(self, fork: "Runtime", dry_run: Literal[False] = False) -> PromoteResult: ...  # noqa: FBT002
+    @overload
+    def promote(self, fork: "Runtime", dry_run: Literal[True]) -> PromotePlan: ...
+    def promote(self, fork: "Runtime", dry_run: bool = False) -> PromotePlan | PromoteResult:  # noqa: FBT001, FBT002 - the name is fixed, its place too
+        """Bring a fork's net change into this graph, all of it or nothing; with `dry_run` only plan it.
+
+        Raises:
+            PromoteLineageError: it was not forked from this graph.
+            PromoteConflictError: something stands against it; nothing was changed.
+        """
+        return promote(self.graph, fork.graph, dry_run=dry_run)
 
     def pending(self, frame: str | None = None, *, retry: bool = False) -> list[Trigger]:
         """Return the triggers in the log that no `behavior.completed` has settled, oldest first.

@@ -1,16 +1,18 @@
-"""The two protocols that every store fulfils, and the in-memory stores for snapshots, teaching and tests."""
+"""The two protocols that every store fulfils, and what their implementations share."""
 
-import json
-import threading
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from contextmesh.core.events import TYPE_PATTERN, Event, canonical, decode, encode, to_json
-from contextmesh.core.model import Object, Patch, Relation, Where, matches
-from contextmesh.core.terms import search_text
-from contextmesh.errors import ConcurrentWriterError, EventNotFoundError, UsageError
+from contextmesh.core.chains import NodeTypes, Rels
+from contextmesh.core.events import TYPE_PATTERN, Event
+from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation
+from contextmesh.errors import (
+    AlreadyExistsError,
+    EventNotFoundError,
+    NotFoundError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from contextmesh.core.projection import Changes
@@ -39,8 +41,39 @@ class Hit:
     terms: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A fork of a log, as the log's registry knows it.
+
+    Args:
+        name: unique among all branches that a log ever had, and never used again.
+        label: what its maker called it.
+        parent: the branch that it was forked from; "" for the log itself.
+        position: the last position that it shares with its parent.
+        run_id: tells its history from every other.
+        created_at: when it was made, ISO 8601 in UTC.
+    """
+
+    name: str
+    label: str
+    parent: str
+    position: int
+    run_id: str
+    created_at: str
+
+
 class EventStore(Protocol):
     """An append-only log of events at the positions 1, 2, 3 and so on. Usable from any thread."""
+
+    @property
+    def run_id(self) -> str:
+        """What tells this history from every other; a fork has one of its own."""
+        ...
+
+    @property
+    def branch_name(self) -> str:
+        """The branch that this log is; "" for a log that was not forked."""
+        ...
 
     def tip(self) -> int:
         """Return the position of the newest event, 0 for an empty log."""
@@ -70,8 +103,8 @@ class EventStore(Protocol):
         """Return one event; EventNotFoundError if the log does not hold it."""
         ...
 
-    def has_event(self, event_id: str) -> bool:
-        """Whether the log holds an event of this id."""
+    def position_of(self, event_id: str) -> int | None:
+        """Return the position of an event, None if the log does not hold it."""
         ...
 
     def count(self) -> int:
@@ -87,7 +120,32 @@ class EventStore(Protocol):
         ...
 
     def truncate_after(self, position: int) -> None:
-        """Drop every event after a position; the graph must then be rebuilt."""
+        """Drop every event after a position; the graph must then be rebuilt.
+
+        Raises:
+            UsageError: no such position, the middle of a batch, or a branch begins at the position or after it.
+        """
+        ...
+
+    def fork(self, branch: Branch) -> "EventStore":
+        """Return a new log that shares this one's events up to `branch.position` and goes on by itself.
+
+        Raises:
+            AlreadyExistsError: a branch had this name, be it dropped since.
+            UsageError: the log does not reach to that position.
+        """
+        ...
+
+    def branches(self) -> list[Branch]:
+        """Return every branch of the whole family of logs, by name."""
+        ...
+
+    def branch(self, name: str) -> "EventStore":
+        """Return the log of a branch; NotFoundError if there is none of this name."""
+        ...
+
+    def drop_branch(self, name: str) -> None:
+        """Erase a branch's own events. NotFoundError if there is none, UsageError while others were forked from it."""
         ...
 
     def close(self) -> None:
@@ -102,6 +160,10 @@ class GraphStore(Protocol):
         """Return the log position that the graph has reached."""
         ...
 
+    def claim(self, run_id: str) -> None:
+        """Belong to the log of this run; IncompatibleRuntimeState if the graph shows another log's events."""
+        ...
+
     def admit(self, changes: "Changes") -> None:
         """Refuse, with InvalidEventError, changes that this store could never take. Nothing is written."""
         ...
@@ -114,8 +176,12 @@ class GraphStore(Protocol):
         """Return those of the objects that exist, by id."""
         ...
 
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:
-        """Return the matching objects, ordered by id."""
+    def query(self, plan: ObjectQuery) -> ObjectQueryResult:
+        """Return the objects that the plan asks for, and the conditions that the caller must still evaluate.
+
+        A store decides what it surely can: it never leaves out an object that matches. The limit is the caller's to
+        keep where conditions remain.
+        """
         ...
 
     def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:
@@ -131,8 +197,24 @@ class GraphStore(Protocol):
         """Return the relations from any of the sources, to any of the targets, of any of the types, ordered by id."""
         ...
 
+    def touching(self, ids: Collection[str], types: Collection[str] | None = None) -> list[Relation]:
+        """Return the relations of any of the types that begin or end at any of the ids, ordered by id."""
+        ...
+
+    def adjacent(self, ids: Collection[str], types: Collection[str] | None = None) -> set[str]:
+        """Return the ids at the other ends of the relations that touch any of the ids, be they objects or not."""
+        ...
+
+    def match_chain(self, node_types: NodeTypes, rels: Rels, limit: int) -> list[ChainMatch]:
+        """Return up to `limit` matches of a chain that `check_chain` lets pass, in the order of `walk_chain`."""
+        ...
+
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:
         """Return those of the patches that exist, by id."""
+        ...
+
+    def schemas(self) -> dict[str, Any]:
+        """Return the schema of each object type that has one, as of the head that was read last."""
         ...
 
     def count_terms(
@@ -160,8 +242,27 @@ class GraphStore(Protocol):
         """
         ...
 
-    def shadow(self) -> "GraphStore":
-        """Return a new empty store of the same kind, to rebuild into beside the live one."""
+    def shadow(self, purpose: str = "rebuild") -> "GraphStore":
+        """Return a new empty store of the same kind, to rebuild into beside the live one; `purpose` may show in it."""
+        ...
+
+    def copy(self, run_id: str, purpose: str = "rebuild") -> "GraphStore":
+        """Return a shadow that holds what this graph holds, for that run; its head tells as of when.
+
+        It is empty if the graph could not be copied just now.
+        """
+        ...
+
+    def index(self) -> None:
+        """Make a shadow searchable; `swap` does so by itself."""
+        ...
+
+    def branch(self, name: str) -> "GraphStore":
+        """Return the graph that belongs to the log of a branch."""
+        ...
+
+    def drop_branch(self, name: str) -> None:
+        """Erase the graph of a branch, if there is one."""
         ...
 
     def swap(self, shadow: Any, *, tip: int) -> bool:
@@ -173,266 +274,93 @@ class GraphStore(Protocol):
         ...
 
 
-class InMemoryEventStore:
-    """A log that lives as long as its process."""
+class ForkedEventStore:
+    """The log of a branch: its parent's events up to the position where it was forked, then a tail of its own.
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._lines: list[tuple[str, int]] = []
-        self._positions: dict[str, int] = {}
-        self._counters: defaultdict[str, int] = defaultdict(int)
-        self._last_commit = ""
+    Args:
+        parent: the log that it was forked from.
+        tail: the events after `base`, at the positions `base` + 1 and so on.
+        base: the last position that is shared; it may lie within one of the parent's batches.
+    """
+
+    def __init__(self, parent: EventStore, tail: EventStore, base: int) -> None:
+        self.parent = parent
+        self.tail = tail
+        self.base = base
 
     def __repr__(self) -> str:
-        return f"<InMemoryEventStore: {len(self._lines)} events>"
+        return f"<ForkedEventStore: {self.branch_name!r}, after {self.base} of {self.parent!r}>"
 
-    def tip(self) -> int:  # noqa: D102 - the protocol says it, here and below
-        return len(self._lines)
+    @property
+    def run_id(self) -> str:  # noqa: D102 - the protocol says it, here and below
+        return self.tail.run_id
+
+    @property
+    def branch_name(self) -> str:  # noqa: D102
+        return self.tail.branch_name
+
+    def tip(self) -> int:  # noqa: D102
+        return self.tail.tip()
 
     def append_many(self, events: Sequence[Event], *, expected: int, commit_id: str) -> int:  # noqa: D102
-        with self._lock:
-            if self.tip() != expected:
-                if self._last_commit == commit_id and self.tip() == expected + len(events):
-                    return self.tip()
-                msg = f"the log ends at {self.tip()}, this write expected {expected}; read again and repeat it"
-                raise ConcurrentWriterError(msg)
-            last = expected + len(events)
-            for position, event in enumerate(events, expected + 1):
-                self._lines.append((encode(event), last))
-                self._positions[event.id] = position
-            self._last_commit = commit_id
-            return last
+        return self.tail.append_many(events, expected=expected, commit_id=commit_id)
 
     def append(self, event: Event) -> int:  # noqa: D102
-        with self._lock:
-            return self.append_many([event], expected=self.tip(), commit_id=event.id)
+        return self.tail.append(event)
 
     def read(self, after: int, limit: int) -> list[Entry]:  # noqa: D102
-        with self._lock:
-            if after >= self.tip() or limit < 1:
-                return []
-            end = self._lines[min(after + limit, self.tip()) - 1][1]
-            page = self._lines[after:end]
-        return [
-            Entry(position=position, event=decode(text, position), last=last)
-            for position, (text, last) in enumerate(page, after + 1)
-        ]
+        if after >= self.base:
+            return self.tail.read(after, limit)
+        page = self.parent.read(after, min(limit, self.base - after))
+        return [replace(row, last=min(row.last, self.base)) for row in page if row.position <= self.base]
 
     def iter_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:  # noqa: D102
         return iter_pages(self, after, until)
 
     def get_event(self, event_id: str) -> Event:  # noqa: D102
-        with self._lock:
-            if event_id not in self._positions:
-                raise missing_event(event_id)
-            position = self._positions[event_id]
-            return decode(self._lines[position - 1][0], position)
+        if self.tail.position_of(event_id) is not None:
+            return self.tail.get_event(event_id)
+        if self.position_of(event_id) is None:
+            raise missing_event(event_id)
+        return self.parent.get_event(event_id)
 
-    def has_event(self, event_id: str) -> bool:  # noqa: D102
-        return event_id in self._positions
+    def position_of(self, event_id: str) -> int | None:  # noqa: D102
+        own = self.tail.position_of(event_id)
+        if own is not None:
+            return own
+        shared = self.parent.position_of(event_id)
+        return shared if shared is not None and shared <= self.base else None
 
     def count(self) -> int:  # noqa: D102
         return self.tip()
 
     def reserve(self, counter: str, n: int) -> int:  # noqa: D102
-        with self._lock:
-            first = self._counters[counter] + 1
-            self._counters[counter] += n
-            return first
+        return self.tail.reserve(counter, n)
 
     def raise_counter(self, counter: str, at_least: int) -> None:  # noqa: D102
-        with self._lock:
-            self._counters[counter] = max(self._counters[counter], at_least)
+        self.tail.raise_counter(counter, at_least)
 
     def truncate_after(self, position: int) -> None:  # noqa: D102
-        with self._lock:
-            check_cut(position, self.tip(), self._lines[position - 1][1] if 0 < position <= self.tip() else position)
-            del self._lines[position:]
-            self._positions = {key: value for key, value in self._positions.items() if value <= position}
+        if position < self.base:
+            msg = f"cannot cut the branch {self.branch_name!r} after {position}; it shares its events up to {self.base}"
+            raise UsageError(msg)
+        self.tail.truncate_after(position)
+
+    def fork(self, branch: Branch) -> "ForkedEventStore":  # noqa: D102
+        made = self.tail.fork(branch)
+        return ForkedEventStore(self, made.tail if isinstance(made, ForkedEventStore) else made, branch.position)
+
+    def branches(self) -> list[Branch]:  # noqa: D102
+        return self.tail.branches()
+
+    def branch(self, name: str) -> EventStore:  # noqa: D102
+        return self.tail.branch(name)
+
+    def drop_branch(self, name: str) -> None:  # noqa: D102
+        self.tail.drop_branch(name)
 
     def close(self) -> None:  # noqa: D102
-        return
-
-
-@dataclass(slots=True)
-class _Row:
-    """An object as the in-memory graph keeps it: data as JSON, so that every read is detached."""
-
-    type: str
-    data: str
-    version: int
-    provenance: str
-    updated_at: str
-    search: frozenset[str]
-
-    def to_object(self, object_id: str) -> Object:
-        return Object(
-            id=object_id,
-            type=self.type,
-            data=json.loads(self.data),
-            version=self.version,
-            provenance=json.loads(self.provenance),
-        )
-
-
-def _has(row: _Row, without: Collection[str]) -> bool:
-    return bool(without) and not mirrored(json.loads(row.data)).keys().isdisjoint(without)
-
-
-@dataclass(slots=True)
-class _Tables:
-    head: int = 0
-    objects: dict[str, _Row] = field(default_factory=dict)
-    relations: dict[str, Relation] = field(default_factory=dict)
-    touching: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    patches: dict[str, Patch] = field(default_factory=dict)
-
-
-class InMemoryGraphStore:
-    """A graph that lives as long as its process; for snapshots, teaching and tests, never for a workspace."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._tables = _Tables()
-
-    def __repr__(self) -> str:
-        return f"<InMemoryGraphStore: {len(self._tables.objects)} objects at position {self.head()}>"
-
-    def head(self) -> int:  # noqa: D102
-        return self._tables.head
-
-    def admit(self, changes: "Changes") -> None:  # noqa: ARG002, D102 - it takes whatever fits in memory
-        return
-
-    def apply(self, changes: "Changes", *, expected: int, new: int) -> bool:  # noqa: D102
-        with self._lock:
-            if self._tables.head != expected:
-                return False
-            self._remove(changes)
-            self._write(changes)
-            self._tables.head = new
-            return True
-
-    def _remove(self, changes: "Changes") -> None:
-        tables = self._tables
-        gone = {row.id for row in changes.removed_relations.values()}
-        for object_id in changes.removed_objects:
-            tables.objects.pop(object_id, None)
-            gone |= tables.touching.get(object_id, set())
-        for relation_id in gone & tables.relations.keys():
-            relation = tables.relations.pop(relation_id)
-            for end in (relation.source, relation.target):
-                tables.touching[end].discard(relation_id)
-                if not tables.touching[end]:
-                    del tables.touching[end]
-
-    def _write(self, changes: "Changes") -> None:
-        tables = self._tables
-        for object_id, (row, updated_at) in changes.objects.items():
-            tables.objects[object_id] = _Row(
-                type=row.type,
-                data=to_json(row.data),
-                version=row.version,
-                provenance=to_json(row.provenance),
-                updated_at=updated_at,
-                search=frozenset(search_text(*searched(row)).split()),
-            )
-        for relation in changes.relations.values():
-            tables.relations[relation.id] = _detached(relation)
-            for end in (relation.source, relation.target):
-                tables.touching[end].add(relation.id)
-        tables.patches |= changes.patches
-        for patch_id, (status, reason) in changes.verdicts.items():
-            if patch_id in tables.patches:
-                tables.patches[patch_id] = tables.patches[patch_id].settled(status, reason)
-
-    def get_objects(self, ids: Collection[str]) -> dict[str, Object]:  # noqa: D102
-        rows = self._tables.objects
-        return {key: rows[key].to_object(key) for key in sorted(set(ids)) if key in rows}
-
-    def objects(self, type: str | None = None, where: Where | None = None) -> list[Object]:  # noqa: D102
-        with self._lock:
-            rows = [(key, row) for key, row in sorted(self._tables.objects.items()) if type in (None, row.type)]
-        found = (row.to_object(key) for key, row in rows)
-        return [item for item in found if matches(item.data, where)]
-
-    def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:  # noqa: D102
-        rows = self._tables.relations
-        return {key: _detached(rows[key]) for key in sorted(set(ids)) if key in rows}
-
-    def relations(  # noqa: D102
-        self,
-        sources: Collection[str] | None = None,
-        targets: Collection[str] | None = None,
-        types: Collection[str] | None = None,
-    ) -> list[Relation]:
-        with self._lock:
-            ends = sources if sources is not None else targets
-            rows = self._tables.relations
-            candidates = (
-                rows.keys() if ends is None else set().union(*(self._tables.touching.get(end, ()) for end in ends))
-            )
-            return [
-                _detached(rows[key])
-                for key in sorted(candidates)
-                if (sources is None or rows[key].source in sources)
-                and (targets is None or rows[key].target in targets)
-                and (types is None or rows[key].type in types)
-            ]
-
-    def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102
-        rows = self._tables.patches
-        return {key: Patch(**canonical(rows[key].to_dict())) for key in sorted(set(ids)) if key in rows}
-
-    def count_terms(  # noqa: D102
-        self, terms: Collection[str], kinds: Collection[str], without: Collection[str] = ()
-    ) -> tuple[int, dict[str, int]]:
-        rows = [row for row in self._tables.objects.values() if row.type in kinds]
-        found = [row for row in rows if not _has(row, without)]
-        return len(rows), {term: n for term in sorted(set(terms)) if (n := sum(term in row.search for row in found))}
-
-    def search(  # noqa: D102
-        self, weights: Mapping[str, float], kinds: Collection[str], without: Collection[str], limit: int
-    ) -> list[Hit]:
-        found = []
-        for key, row in self._tables.objects.items():
-            terms = tuple(sorted(weights.keys() & row.search))
-            if terms and row.type in kinds and not _has(row, without):
-                score = round(sum(weights[term] for term in terms), 6)
-                found.append((score, row.updated_at, Hit(id=key, score=score, terms=terms)))
-        found.sort(key=lambda item: item[2].id)
-        found.sort(key=lambda item: item[:2], reverse=True)
-        return [hit for _, _, hit in found[:limit]]
-
-    def expand(  # noqa: D102
-        self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
-    ) -> list[Relation]:
-        tables = self._tables
-        found: set[str] = set()
-        for start in set(ids):
-            ranked = []
-            for key in tables.touching.get(start, ()):
-                relation = tables.relations[key]
-                row = tables.objects.get(relation.target if relation.source == start else relation.source)
-                if row and relation.type in types and row.type in kinds and not _has(row, without):
-                    ranked.append((row.updated_at, key))
-            ranked.sort(key=lambda item: item[1])
-            ranked.sort(key=lambda item: item[0], reverse=True)
-            found |= {key for _, key in ranked[:limit]}
-        return [_detached(tables.relations[key]) for key in sorted(found)]
-
-    def shadow(self) -> "InMemoryGraphStore":  # noqa: D102
-        return InMemoryGraphStore()
-
-    def swap(self, shadow: "InMemoryGraphStore", *, tip: int) -> bool:  # noqa: D102
-        with self._lock:
-            if shadow.head() != tip:
-                return False
-            self._tables = shadow._tables  # noqa: SLF001 - a store of its own kind
-            return True
-
-    def close(self) -> None:  # noqa: D102
-        return
+        self.tail.close()
 
 
 def mirrored(data: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
@@ -464,7 +392,7 @@ def searched(row: Object) -> tuple[str, ...]:
 def iter_pages(log: EventStore, after: int, until: int | None, page: int = 1000) -> Iterator[Event]:
     """Iterate a log's events page by page, so that no more than one page is held."""
     while until is None or after < until:
-        entries = log.read(after, page)
+        entries = log.read(after, page if until is None else min(page, until - after))
         if not entries:
             return
         for entry in entries:
@@ -479,6 +407,45 @@ def missing_event(event_id: str) -> EventNotFoundError:
     return EventNotFoundError(f"no event {event_id!r} in the log; iterate `graph.events` to see what is there")
 
 
+def missing_branch(name: str, present: Iterable[Branch]) -> NotFoundError:
+    """Return the error for a branch that there is not."""
+    known = ", ".join(row.name for row in present) or "none yet"
+    return NotFoundError(f"no branch {name!r}; there are: {known}")
+
+
+def dropped_branch(name: str) -> NotFoundError:
+    """Return the error for a branch that was dropped while it was open."""
+    return NotFoundError(f"the branch {name!r} was dropped, perhaps by another process; fork anew")
+
+
+def check_fork(branch: Branch, tip: int, *, used: bool) -> None:
+    """Refuse a branch whose name was used before, or that would begin at no position of the log."""
+    if used:
+        msg = f"a branch was called {branch.name!r} already, and no name is used twice; choose another label"
+        raise AlreadyExistsError(msg)
+    if not 0 <= branch.position <= tip:
+        msg = f"cannot fork at {branch.position}; the log holds the positions 0 to {tip}"
+        raise UsageError(msg)
+
+
+def check_forks(position: int, name: str, branches: Iterable[Branch]) -> None:
+    """Refuse to cut what a branch was forked from."""
+    later = [row.name for row in branches if row.parent == name and row.position >= position]
+    if later:
+        msg = f"cannot cut the log after {position}: {', '.join(later)} begin there or later; drop them first"
+        raise UsageError(msg)
+
+
+def check_drop(name: str, branches: Sequence[Branch]) -> None:
+    """Refuse to drop a branch that does not exist, or that others were forked from."""
+    if name not in {row.name for row in branches}:
+        raise missing_branch(name, branches)
+    children = [row.name for row in branches if row.parent == name]
+    if children:
+        msg = f"cannot drop the branch {name!r}: {', '.join(children)} were forked from it; drop them first"
+        raise UsageError(msg)
+
+
 def check_cut(position: int, tip: int, batch_end: int) -> None:
     """Refuse a cut through the middle of a batch, or at no position of the log."""
     if not 0 <= position <= tip:
@@ -487,7 +454,3 @@ def check_cut(position: int, tip: int, batch_end: int) -> None:
     if batch_end != position:
         msg = f"cannot cut the log after {position}: its batch ends at {batch_end}, and a batch stays whole"
         raise UsageError(msg)
-
-
-def _detached(relation: Relation) -> Relation:
-    return Relation(**canonical(relation.to_dict()))

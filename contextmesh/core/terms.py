@@ -30,7 +30,7 @@ def terms(text: str) -> dict[str, str]:
         {'checkout_api': 'Checkout-API', 'checkout': 'Checkout', 'api': 'API', 'fail': 'failing', 'u1f525': '🔥'}
     """
     found: dict[str, str] = {}
-    for word in _words(unicodedata.normalize("NFKC", text)):
+    for word in _words(text):
         for term, source in _terms_of(word):
             found.setdefault(term, source)
         if len(found) >= MAX_TERMS_STORED:
@@ -42,30 +42,33 @@ def search_text(*texts: str) -> str:
     """Return the text to index: the terms of all texts, without repetition, joined by spaces."""
     found: dict[str, str] = {}
     for text in texts:
-        found |= terms(text)
-        if len(found) > MAX_TERMS_STORED:
-            break
-    return " ".join(list(found)[:MAX_TERMS_STORED])
+        for word in _words(text):
+            found.update(_terms_of(word))
+            if len(found) > MAX_TERMS_STORED:
+                return " ".join(list(found)[:MAX_TERMS_STORED])
+    return " ".join(found)
 
 
 def _words(text: str) -> list[str]:
     """Split into words and emoji, in order."""
-    words: list[tuple[int, str]] = [(match.start(), match[0]) for match in _WORDS.finditer(text)]
-    if not text.isascii():
-        words += [(at, char) for at, char in enumerate(text) if unicodedata.category(char) == "So"]
-        words.sort()
-    return [word for _, word in words]
+    if text.isascii():
+        return _WORDS.findall(text)
+    text = unicodedata.normalize("NFKC", text)
+    words = [(match.start(), match[0]) for match in _WORDS.finditer(text)]
+    words += [(at, char) for at, char in enumerate(text) if unicodedata.category(char) == "So"]
+    return [word for _, word in sorted(words)]
 
 
-def _terms_of(word: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=100_000)
+def _terms_of(word: str) -> tuple[tuple[str, str], ...]:
     if len(word) == 1 and unicodedata.category(word) == "So":
-        return [(f"u{ord(word):x}", word)]
+        return ((f"u{ord(word):x}", word),)
     parts = [part for chunk in _PARTS.findall(word) for part in _CAMEL.split(chunk)]
-    single = [(stem(part), part) for part in parts]
+    single = tuple((stem(part), part) for part in parts)
     if len(parts) > 1:
         camel = _PARTS.findall(word) != parts and len(_PARTS.findall(word)) == 1
         whole = stem("".join(parts)) if camel else "_".join(parts).casefold()[:MAX_TERM_LENGTH]
-        return [(whole, word), *single]
+        return ((whole, word), *single)
     return single
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from tqdm.auto import tqdm
 
-from contextmesh.core.events import SCHEMA_VERSION, Event, encode, minted_number
+from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode, minted
 from contextmesh.core.graph import Graph
 from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, EventStore, mirrored
 from contextmesh.errors import AlreadyExistsError, ContextMeshError, ImportFileError, UsageError
@@ -127,7 +128,7 @@ def _replay(batch: Sequence[tuple[Event, int]], graph: Graph, path: Path, line: 
 def _check_header(line: str, path: Path) -> None:
     try:
         header = json.loads(line)
-        sound = header["v"] == SCHEMA_VERSION and isinstance(header["workspace"], str)
+        sound = header["v"] in range(1, SCHEMA_VERSION + 1) and isinstance(header["workspace"], str)
     except (ValueError, TypeError, KeyError):
         sound = False
     if not sound:
@@ -137,34 +138,43 @@ def _check_header(line: str, path: Path) -> None:
         raise ImportFileError(msg)
 
 
+class _Line(msgspec.Struct, frozen=True):
+    v: int
+    position: int
+    last: int
+    event: msgspec.Raw
+
+
 def _read_line(line: str, number: int, path: Path) -> tuple[Event, int]:
     position = number - 1
     try:
-        row = json.loads(line)
-        event, last = Event(**row["event"]), row["last"]
-        sound = row["v"] == SCHEMA_VERSION and row["position"] == position and type(last) is int and last >= position
-        sound = sound and bool(event.id and event.timestamp)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        row = msgspec.json.decode(line, type=_Line)
+        event = decode(bytes(row.event), position, row.v)
+    except (ValueError, RecursionError) as error:
         msg = f"{path.name}:{number}: the line cannot be read: {error}"
         raise ImportFileError(msg) from None
-    if not sound:
+    if row.position != position or row.last < position or not (event.id and event.timestamp):
         msg = f"{path.name}:{number}: expected the event at position {position}; the file is damaged or was edited"
         raise ImportFileError(msg)
-    return event, last
+    return event, row.last
 
 
 def write_log(log: "FalkorDBEventStore", batches: Sequence[Batch]) -> None:
     """Append all batches to a fresh log, each as one commit, and set its counters past every id in use."""
     greatest: dict[str, int] = {}
+    branches: set[str] = set()
     for event in (event for batch in batches for event in batch):
         payload = event.payload
         patch = payload.get("patch")
         ids = [event.id, payload.get("id"), patch.get("id") if isinstance(patch, dict) else None]
-        for found in (minted_number(key) for key in ids if isinstance(key, str)):
-            if found:
-                greatest[found[0]] = max(greatest.get(found[0], 0), found[1])
+        for found in (minted(key) for key in ids if isinstance(key, str)):
+            if found and found.branch:
+                branches.add(found.branch)
+            elif found:
+                greatest[found.counter] = max(greatest.get(found.counter, 0), found.number)
     for counter, number in sorted(greatest.items()):
         log.raise_counter(counter, number)
+    log.retire(branches)
     beside = log.beside()  # killed halfway, it leaves a leftover and no half workspace
     beside.begin()
     position = 0

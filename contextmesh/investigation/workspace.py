@@ -1,27 +1,35 @@
-"""Workspace and Session: what a user types. A workspace is one named graph memory in FalkorDB."""
+"""Workspace: what a user types. It is one named graph memory in FalkorDB, or one of its branches."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from tqdm.auto import tqdm
 
-from contextmesh.core.events import Clock, Event
+from contextmesh.core.branches import Diff, diff, fork, position_at, snapshot
+from contextmesh.core.events import Event, to_timestamp
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
-from contextmesh.core.projection import Progress, rebuild
+from contextmesh.core.promote import PromotePlan, PromoteResult, promote
 from contextmesh.core.runtime import Runtime
-from contextmesh.errors import (
-    AlreadyExistsError,
-    IncompatibleRuntimeState,
-    ReadOnlyError,
-    UsageError,
-)
+from contextmesh.errors import ReadOnlyError, UsageError
 from contextmesh.investigation import portable
 from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
-from contextmesh.investigation.inputs import SLOW_S, WORKSPACE, check_hops, check_limit, check_text, label_of, own_id
+from contextmesh.investigation.graphs import open_branch, shown_progress
+from contextmesh.investigation.inputs import (
+    SLOW_S,
+    WORKSPACE,
+    check_hops,
+    check_limit,
+    check_text,
+    label_of,
+    moment,
+    own_id,
+)
 from contextmesh.investigation.intake import FACT_KINDS, ingest, mention, persist
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source, frame
@@ -36,166 +44,57 @@ from contextmesh.investigation.vocabulary import DEFAULT, EVIDENCE_KINDS, HISTOR
 if TYPE_CHECKING:
     import pandas as pd
 
+    from contextmesh.stores.falkordb import FalkorDBGraphStore
     from contextmesh.stores.server import Server
 
 BY_HAND = "stated by hand"
-
-
-def open(  # noqa: A001 - read as contextmesh.open
-    name: str,
-    *,
-    url: str | None = None,
-    data_dir: str | Path | None = None,
-    durability: str = "everysec",
-    create: bool = True,
-    clock: Clock | None = None,
-    vocabulary: Vocabulary = DEFAULT,
-) -> "Workspace":
-    """Open a workspace, and create it if it is new.
-
-    Args:
-        name: up to 63 of a-z, 0-9, `-` and `_`.
-        url: a FalkorDB server; without one an embedded server starts by itself.
-        data_dir: the embedded server's folder; the platform's user data folder by default.
-        durability: `everysec` (a power cut may lose the last second) or `always`.
-        create: whether an unknown name is created or refused.
-        clock: tells the time; pass a frozen one to make a notebook repeatable.
-        vocabulary: the kinds, relations and bounds to use.
-
-    Raises:
-        InvalidNameError: a name outside its pattern.
-        WorkspaceNotFoundError: `create` is False and the server holds no such workspace.
-        MissingServerError: the embedded server is not installed.
-        ServerError: FalkorDB cannot be reached or started.
-    """
-    from contextmesh.stores.keyspace import check_name, unknown_workspace, workspace_names  # noqa: PLC0415
-    from contextmesh.stores.server import open_server  # noqa: PLC0415
-
-    check_name(name)
-    with ExitStack() as opened:
-        server = opened.enter_context(open_server(url, data_dir, durability=durability))
-        if not create and name not in workspace_names(server):
-            raise unknown_workspace(server, name)
-        workspace = Workspace(server, name, clock=clock, vocabulary=vocabulary)
-        opened.pop_all()
-        return workspace
-
-
-def drop(name: str, *, url: str | None = None, data_dir: str | Path | None = None, missing_ok: bool = False) -> None:
-    """Erase one workspace, by its exact name.
-
-    Args:
-        name: the workspace's exact name.
-        url: a FalkorDB server, as in `open`.
-        data_dir: the embedded server's folder, as in `open`.
-        missing_ok: whether an unknown name is fine.
-
-    Raises:
-        WorkspaceNotFoundError: there is none, unless `missing_ok`.
-    """
-    from contextmesh.stores.keyspace import check_name, drop_workspace, workspace_names  # noqa: PLC0415
-    from contextmesh.stores.server import open_server  # noqa: PLC0415
-
-    check_name(name)
-    with open_server(url, data_dir) as server:
-        if not (missing_ok and name not in workspace_names(server)):
-            drop_workspace(server, name)
-
-
-def restore(
-    path: str | Path,
-    name: str,
-    *,
-    url: str | None = None,
-    data_dir: str | Path | None = None,
-    clock: Clock | None = None,
-    vocabulary: Vocabulary = DEFAULT,
-) -> "Workspace":
-    """Make a new workspace from an export and return it, open.
-
-    Args:
-        path: a file that `Workspace.export` wrote.
-        name: the new workspace; it must not exist yet.
-        url: a FalkorDB server, as in `open`.
-        data_dir: the embedded server's folder, as in `open`.
-        clock: as in `open`.
-        vocabulary: as in `open`.
-
-    Raises:
-        AlreadyExistsError: the server holds a workspace of this name.
-        ImportFileError: the file is no export; nothing was written.
-    """
-    from contextmesh.stores.falkordb import FalkorDBEventStore  # noqa: PLC0415
-    from contextmesh.stores.keyspace import check_name, drop_workspace  # noqa: PLC0415
-    from contextmesh.stores.server import open_server  # noqa: PLC0415
-
-    check_name(name)
-    batches = portable.read_export(Path(path))
-    with ExitStack() as opened:
-        server = opened.enter_context(open_server(url, data_dir))
-        log = FalkorDBEventStore(server, name)
-        if log.exists():
-            msg = f"{server.describe()} holds a workspace {name!r} already; choose another name, or drop it first"
-            raise AlreadyExistsError(msg)
-        with ExitStack() as begun:
-            begun.callback(drop_workspace, server, name)
-            portable.write_log(log, batches)
-            workspace = Workspace(server, name, clock=clock, vocabulary=vocabulary)
-            begun.pop_all()
-        opened.pop_all()
-        return workspace
 
 
 class Workspace:
     """One named graph memory: notes, facts and investigations that outlast any conversation.
 
     Get one from `contextmesh.open`. It is a context manager; leaving it closes it.
+
+    Args:
+        server: the open FalkorDB that holds it.
+        graph: its graph, or the graph of one of its branches.
+        name: its name.
+        vocabulary: the kinds, relations and bounds to use.
+        title: what its repr says besides: a branch, or a moment.
     """
 
     def __init__(
         self,
         server: "Server",
+        graph: Graph,
         name: str,
         *,
-        clock: Clock | None = None,
         vocabulary: Vocabulary = DEFAULT,
+        title: str = "",
     ) -> None:
-        from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore  # noqa: PLC0415
-
         self.name = name
         self.vocabulary = vocabulary
+        self.graph = graph
         self._server = server
-        self._log = FalkorDBEventStore(server, name)
-        self._store = FalkorDBGraphStore(server, name)
-        self._lag = ""
-        try:
-            self._log.begin()
-        except ReadOnlyError:
-            self._store.read_only = True
-            self.graph = Graph(self._log, self._store, clock=clock, read_only=True)
-            self._lag = self._measured_lag()
-            return
-        with _progress("catching up") as progress:
-            try:
-                self.graph = Graph(self._log, self._store, clock=clock, progress=progress)
-            except IncompatibleRuntimeState:
-                if self._log.tip() == 0:
-                    msg = f"the log of {name!r} is gone, its graph is not; restore an export, or drop the workspace"
-                    raise IncompatibleRuntimeState(msg) from None
-                rebuild(self._log, self._store, progress)  # the log is the truth, also where the graph is ahead of it
-                self.graph = Graph(self._log, self._store, clock=clock)
-        self._begin()
+        self._title = title
+        self._opened = ExitStack()  # what closing it closes: looks into the past, and its server
+        if not graph.read_only:
+            self._begin()
 
     def __repr__(self) -> str:
         # What is known here, without asking a server that may be gone.
-        return f"<Workspace {self.name!r}: {self.graph!r}{self._lag}, {self._server.describe()}>"
+        return f"<Workspace {self.name!r}{self._title}: {self.graph!r}{self._lag}, {self._server.describe()}>"
 
-    def _measured_lag(self) -> str:
-        """Say how far the graph of a read-only connection is behind its log."""
+    @cached_property
+    def _lag(self) -> str:
+        """How far the graph of a read-only connection is behind its log."""
+        if not self.graph.read_only:
+            return ""
         try:
-            return f", read-only, {self._log.tip() - self.graph.position} events behind its log"
+            behind = self.graph.log.tip() - self.graph.position
         except ReadOnlyError:
             return ", read-only, its log is not readable here"
+        return f", read-only, {behind} events behind its log" if behind else ", read-only"
 
     def __enter__(self) -> Self:
         return self
@@ -203,9 +102,16 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def own(self, opened: ExitStack) -> None:
+        """Close this, too, when the workspace is closed, after whatever is opened from it."""
+        self._opened.push(opened)
+
     def close(self) -> None:
-        """Close the workspace; the last one to use an embedded server stops it. Closing twice is fine."""
-        self._server.close()
+        """Close the workspace; the last one to use an embedded server stops it. Closing twice is fine.
+
+        What was opened from it, its branches and looks into the past, is closed with it.
+        """
+        self._opened.close()
 
     def _begin(self) -> None:
         """Create the workspace's own record and its four agents, if it is new."""
@@ -353,6 +259,10 @@ class Workspace:
         return Loader(self)
 
     # reading
+
+    @property
+    def _store(self) -> "FalkorDBGraphStore":
+        return cast("FalkorDBGraphStore", self.graph.store)  # a workspace's graph is always there
 
     def _place(self) -> str:
         return f"workspace {self.name!r} at position {self.graph.position}"
@@ -534,6 +444,114 @@ class Workspace:
         stages = [researcher(self.vocabulary), planner, executor, verifier(self.vocabulary)]
         return Runtime(self.graph, stages, after=after)
 
+    # branches and earlier moments
+
+    def fork(self, label: str | None = None, *, at: str | int | None = None) -> "Workspace":
+        """Return a branch: a workspace that shares this one's events up to now, or to one of them, and then its own.
+
+        Args:
+            label: what to call it, such as `not the TTL`; its name is the label's unique slug.
+            at: id or position of the last event to share; by default the newest.
+
+        Raises:
+            EventNotFoundError: the log holds no such event.
+        """
+        return self._branched(fork(self.graph, at, label))
+
+    def branch(self, name: str) -> "Workspace":
+        """Return one of the `branches`, open; NotFoundError if there is none of this name."""
+        return self._branched(open_branch(self.graph, self._store, name))
+
+    def _branched(self, graph: Graph) -> "Workspace":
+        title = f", branch {graph.log.branch_name!r}"
+        made = Workspace(self._server, graph, self.name, vocabulary=self.vocabulary, title=title)
+        self._opened.push(made)
+        return made
+
+    def branches(self) -> "pd.DataFrame":
+        """Return the branches by name: branch, label, parent, forked_after, events, created_at.
+
+        `parent` is empty for a branch of the workspace itself; `events` counts its own.
+        """
+        rows = [
+            (
+                row.name,
+                row.label,
+                row.parent,
+                row.position,
+                self.graph.log.branch(row.name).tip() - row.position,
+                row.created_at,
+            )
+            for row in self.graph.log.branches()
+        ]
+        return frame(rows, ("branch", "label", "parent", "forked_after", "events", "created_at"))
+
+    def drop_branch(self, name: str) -> None:
+        """Erase a branch with all that only it holds. Its name is not used again.
+
+        Raises:
+            NotFoundError: there is no branch of this name.
+            UsageError: other branches were forked from it.
+        """
+        self.graph.check_writable()
+        self.graph.log.drop_branch(name)
+        self.graph.store.drop_branch(name)
+
+    def diff(self, other: "Workspace | str") -> Diff:
+        """Return how a branch differs from this workspace, taken as the parent.
+
+        Args:
+            other: the branch, or its name.
+
+        Raises:
+            IncompatibleRuntimeState: it is no branch of this workspace.
+        """
+        return diff(self.graph, self._graph_of(other))
+
+    @overload
+    def promote(self, fork: "Workspace | str", *, dry_run: Literal[False] = False) -> PromoteResult: ...
+    @overload
+    def promote(self, fork: "Workspace | str", *, dry_run: Literal[True]) -> PromotePlan: ...
+    def promote(self, fork: "Workspace | str", *, dry_run: bool = False) -> PromotePlan | PromoteResult:
+        """Bring what changed in a branch into this workspace: all of it, as one commit, or nothing.
+
+        Args:
+            fork: the branch, or its name; it stays, and can be worked on and promoted again.
+            dry_run: return the plan and change nothing.
+
+        Raises:
+            PromoteLineageError: it was not forked from this workspace.
+            PromoteConflictError: something stands against it; nothing was changed.
+        """
+        return promote(self.graph, self._graph_of(fork), dry_run=dry_run)
+
+    def _graph_of(self, other: "Workspace | str") -> Graph:
+        return open_branch(self.graph, self._store, other) if isinstance(other, str) else other.graph
+
+    def at(self, *, position: int | None = None, time: datetime | str | None = None) -> "Workspace":
+        """Return the workspace as it was, read-only; leaving or closing it removes it again.
+
+        Args:
+            position: a log position, from 0.
+            time: a moment with its zone, such as `2026-11-30T14:05Z`; what was committed up to then is shown. It is
+                when a fact was recorded that counts, not when it happened.
+
+        Raises:
+            UsageError: neither or both are given, or the time lacks a zone.
+            EventNotFoundError: the log does not reach to that position.
+        """
+        if (position is None) == (time is None):
+            msg = "expected either a position or a time"
+            raise UsageError(msg)
+        if position is None:
+            position = position_at(self.graph.log, to_timestamp(datetime.fromisoformat(str(moment(time)))))
+        graph = snapshot(self.graph, position)
+        title = f" at position {position}"
+        made = Workspace(self._server, graph, self.name, vocabulary=self.vocabulary, title=title)
+        made._opened.callback(graph.store.close)
+        self._opened.push(made)
+        return made
+
     # keeping
 
     def export(self, path: str | Path) -> int:
@@ -545,11 +563,11 @@ class Workspace:
         Raises:
             UsageError: the folder does not exist.
         """
-        return portable.write_export(self._log, self.name, Path(path))
+        return portable.write_export(self.graph.log, self.name, Path(path))
 
     def rebuild(self) -> int:
         """Replay the log into a fresh graph, swap it in, and return the position that it stands at."""
-        with _progress("rebuilding") as progress:
+        with shown_progress("rebuilding") as progress:
             return self.graph.rebuild(progress)
 
     def doctor(self) -> dict[str, Any]:
@@ -563,7 +581,7 @@ class Workspace:
         removed = leftovers(self._server, self.name)
         for key in removed:
             remove_leftover(self._server, key)
-        log_position, graph_position = self._log.tip(), self._store.head()
+        log_position, graph_position = self.graph.log.tip(), self.graph.position
         problems = self._server.health()
         if log_position != graph_position:
             problems.append(f"the graph stands at {graph_position}, the log at {log_position}; run rebuild")
@@ -601,18 +619,6 @@ class Loader:
 
         several = [paths] if isinstance(paths, (str, Path)) else list(paths)
         return self._workspace.ingest(read_postmortems(several))
-
-
-@contextmanager
-def _progress(doing: str) -> Iterator[Progress]:
-    """Show a bar for what takes over a second."""
-    with tqdm(desc=doing, unit="event", delay=SLOW_S, leave=False) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield progress
 
 
 def about(event: Event) -> str:

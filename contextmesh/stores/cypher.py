@@ -1,16 +1,17 @@
 """Rows and queries: how objects, relations and patches are written to a FalkorDB graph and read back. Pure."""
 
-import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from falkordb.edge import Edge
 from falkordb.node import Node
 from falkordb.path import Path
 
-from contextmesh.core.events import TYPE_PATTERN, check_relation_type, to_json, to_microseconds
+from contextmesh.core.chains import NodeTypes, Rels
+from contextmesh.core.events import TYPE_PATTERN, check_kind, check_relation_type, to_json, to_microseconds
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import RESERVED_PROPERTIES, mirrored, searched
@@ -22,6 +23,7 @@ MAX_NESTING = 12
 TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL)
 OBJECT = "n.id, n.kind, n.data, n.version, n.provenance"
 RELATION = "x.id, a.id, b.id, type(x), x.data, x.provenance"
+EITHER_WAY = "x.id, startNode(x).id, endNode(x).id, type(x), x.data, x.provenance"  # a RELATION found from either end
 
 
 def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
@@ -60,11 +62,14 @@ def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
         group(f"relate_{type_}", [_edge(row) for row in edges], body)
     patches = [{"id": row.id, "fields": _patch(row)} for _, row in sorted(changes.patches.items())]
     group("patches", patches, "MERGE (p:Patch {id: r.id}) SET p = r.fields RETURN count(*) AS patches")
-    verdicts = [{"id": key, "status": s, "reason": _clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
+    verdicts = [{"id": key, "status": s, "reason": clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
     body = "MATCH (p:Patch {id: r.id}) SET p.status = r.status, p.reason = r.reason RETURN count(*) AS verdicts"
     group("verdicts", verdicts, body)
+    schemas = [{"id": key, "data": to_json(schema)} for key, schema in sorted(changes.schemas.items())]
+    group("schemas", schemas, "MERGE (s:Schema {id: r.id}) SET s.data = r.data RETURN count(*) AS schemas")
     parts += _bare(changes, values)
-    return " ".join(["MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new WITH h", *parts, "RETURN h.seq"]), values
+    moved = "h.seq = $new, h.schemas = $new" if schemas else "h.seq = $new"
+    return " ".join([f"MATCH (h:Head) WHERE h.seq = $expected SET {moved} WITH h", *parts, "RETURN h.seq"]), values
 
 
 def _bare(changes: Changes, values: dict[str, Any]) -> list[str]:
@@ -92,8 +97,8 @@ def _fields(row: Object, timestamp: str) -> dict[str, Any]:
         **properties(row.data),
         "id": row.id,
         "kind": row.type,
-        "label": _clean(label) if isinstance(label, str) and label else row.id,
-        "text": _clean(text) if isinstance(text, str) else "",
+        "label": clean(label) if isinstance(label, str) and label else row.id,
+        "text": clean(text) if isinstance(text, str) else "",
         "updated_at": to_microseconds(timestamp),
         "version": row.version,
         "data": to_json(row.data),
@@ -104,12 +109,15 @@ def _fields(row: Object, timestamp: str) -> dict[str, Any]:
 
 def properties(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scalar fields that anyone's Cypher may use; the exact values stay in `data`."""
-    return {name: _clean(value) if isinstance(value, str) else value for name, value in mirrored(data).items()}
+    return {name: clean(value) for name, value in mirrored(data).items()}
 
 
-def _clean(text: str | None) -> str | None:
-    # FalkorDB refuses NUL in a parameter; the exact text is in `data`, where JSON escapes it.
-    return text.replace("\0", "\ufffd") if text is not None else None
+def clean[T](value: T) -> T | str:
+    """Return a text as a property holds it: FalkorDB refuses NUL, so that it becomes U+FFFD. The rest stays as it is.
+
+    The exact text is in `data`, where JSON escapes it.
+    """
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def _edge(row: Relation) -> dict[str, Any]:
@@ -120,13 +128,19 @@ def _edge(row: Relation) -> dict[str, Any]:
 def _patch(row: Patch) -> dict[str, Any]:
     proposed = to_json(row.settled("proposed").to_dict())  # what it came to stands beside it
     fields = {"id": row.id, "target": row.target, "op": row.op, "status": row.status, "data": proposed}
-    return fields | ({"reason": _clean(row.reason)} if row.reason is not None else {})
+    return fields | ({"reason": clean(row.reason)} if row.reason is not None else {})
 
 
 def read_object(row: Sequence[Any]) -> Object:
     """Return the object of a row of `OBJECT`."""
     key, kind, data, version, provenance = row
     return Object(id=key, type=kind, data=_mapping(data, key), version=version, provenance=_mapping(provenance, key))
+
+
+def read_relations(rows: Sequence[Sequence[Any]]) -> list[Relation]:
+    """Return the relations of rows of `RELATION` by id, each once."""
+    found = {row[0]: row for row in rows}
+    return [read_relation(found[key]) for key in sorted(found)]
 
 
 def read_relation(row: Sequence[Any]) -> Relation:
@@ -145,13 +159,44 @@ def read_relation(row: Sequence[Any]) -> Relation:
 def _mapping(text: object, key: object) -> dict[str, Any]:
     """Read the exact JSON that the projection wrote."""
     try:
-        found = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        return _decode(text)
+    except (ValueError, TypeError):
         msg = f"the graph's record of {key!r} is damaged; rebuild the graph from its log with ws.rebuild()"
-        raise CorruptedEventPayloadError(msg)
-    return found
+        raise CorruptedEventPayloadError(msg) from None
+
+
+_decode: Callable[[Any], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def node(name: str, kind: str | None) -> str:
+    """Return the pattern of an object of a kind, or of any; a placeholder fits `Node` too."""
+    return f"({name}:{'Node' if kind is None else f'`{check_kind(kind)}`'})"
+
+
+def edge(name: str, types: Collection[str] | None) -> str:
+    """Return the pattern of a relation of one of the types, or of any."""
+    named = "|".join(f"`{check_relation_type(type_)}`" for type_ in sorted(set(types or ())))
+    return f"[{name}{':' if named else ''}{named}]"
+
+
+def chain_query(node_types: NodeTypes, rels: Rels) -> str:
+    """Return the query for a chain's matches: the ids of their objects, then those of their relations, in order.
+
+    A clause for each hop, so that a relation may fill several, and so that the planner begins at the first node.
+    """
+    parts = [f"MATCH {node('n0', node_types[0])} WHERE n0.kind IS NOT NULL"]
+    nodes: list[str] = ["n0"]
+    relations: list[str] = []
+    for at, (type_, direction) in enumerate(rels):
+        step = edge(f"x{at}", None if type_ is None else [type_])
+        arrow = f"-{step}->" if direction == "right" else f"<-{step}-"
+        end = node(f"n{at + 1}", node_types[at + 1])
+        known = ", ".join(nodes + relations)
+        parts.append(f"WITH {known} MATCH (n{at}){arrow}{end} WHERE n{at + 1}.kind IS NOT NULL")
+        nodes.append(f"n{at + 1}")
+        relations.append(f"x{at}")
+    columns = ", ".join(f"{name}.id" for name in nodes + relations)
+    return f"{' '.join(parts)} RETURN {columns} ORDER BY {columns} LIMIT $limit"
 
 
 def absences(names: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from contextmesh.stores.server import Server
 
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 LEFTOVER_AFTER_S = 60
+LOOK_AFTER_S = 86_400
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -49,11 +50,18 @@ def drop_workspace(server: Server, name: str) -> None:
 def leftovers(server: Server, name: str) -> list[str]:
     """Return the keys that an interrupted rebuild or look into the past left behind.
 
-    One that was used in the last minute may belong to a rebuild that is under way, so it is none.
+    One that was used a moment ago may belong to a rebuild that is under way, or to somebody who is looking; a look
+    may last a day. A branch may have such a name, too, and is none.
     """
-    pattern = re.compile(r"cm:\{[^}]+\}:(?:(?:rebuild|at)-[^:]+:graph|restore-[^:]+:log)")
-    found = [key for key in workspace_keys(server, name) if pattern.fullmatch(key)]
-    return [key for key in found if retried(server, partial(_idle_s, server, key)) >= LEFTOVER_AFTER_S]
+    pattern = re.compile(r"cm:\{[^}]+\}:((?:rebuild|at-\d+|restore)-[0-9a-f]+):(?:graph|log)")
+    branches = set(retried(server, lambda: server.redis.hkeys(f"cm:{{{name}}}:branches")))
+    found = ((key, pattern.fullmatch(key)) for key in workspace_keys(server, name))
+    kept = [(key, match[1]) for key, match in found if match and match[1] not in branches]
+    return [key for key, part in kept if retried(server, partial(_idle_s, server, key)) >= _patience_s(part)]
+
+
+def _patience_s(part: str) -> int:
+    return LOOK_AFTER_S if part.startswith("at-") else LEFTOVER_AFTER_S
 
 
 def _idle_s(server: Server, key: str) -> int:
@@ -92,6 +100,8 @@ def refused(error: Exception) -> QueryError | ReadOnlyError:
     """Return the error for what the database refused."""
     if isinstance(error, (redis.exceptions.NoPermissionError, redis.exceptions.ReadOnlyError)):
         return ReadOnlyError(f"FalkorDB does not let this user do that: {str(error)[:500]}")
+    if "operation on empty key" in str(error):  # all that the server says of it
+        return QueryError("the graph is gone: its workspace or branch was dropped meanwhile; open it again")
     return QueryError(f"FalkorDB refused the query: {str(error)[:500]}")
 
 

@@ -1,6 +1,7 @@
 """Objects, relations, patches, views, and what `where` means."""
 
 from dataclasses import FrozenInstanceError
+from datetime import date
 from typing import Any
 
 import pytest
@@ -8,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextmesh.core.events import Event
-from contextmesh.core.model import Object, Patch, Relation, View, lookup, matches, same
-from contextmesh.errors import UsageError
+from contextmesh.core.model import (
+    ChainMatch,
+    Object,
+    ObjectQuery,
+    ObjectQueryResult,
+    Patch,
+    Relation,
+    View,
+    lookup,
+    matches,
+    same,
+)
+from contextmesh.errors import InvalidNameError, UsageError
 
 DATA = {
     "n": 2,
@@ -198,3 +210,64 @@ def test_view() -> None:
     view.relations()[0].data["x"] = 1
     assert view.objects()[0].data == view.events()[0].payload == {"n": [1]}
     assert view.relations()[0].data == {}
+
+
+# Queries
+
+
+def test_a_query_keeps_a_plain_copy_of_its_conditions() -> None:
+    condition = {"in": {3, 1}}
+    plan = ObjectQuery(type="Task", where={"n": condition, "at": date(2026, 1, 2), "l": (1, (2,))})
+    condition["in"] = set()
+    assert plan.where == {"n": {"in": [1, 3]}, "at": "2026-01-02", "l": [1, [2]]}
+    assert (ObjectQuery().where, ObjectQuery().type, ObjectQuery().limit, ObjectQuery().mode) == (
+        {},
+        None,
+        None,
+        "objects",
+    )
+    with pytest.raises(FrozenInstanceError, match="cannot assign"):
+        plan.limit = 3  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        ObjectQuery("Task")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"limit": -1}, "limit is -1; expected a whole number from 0, or None for all"),
+        ({"limit": True}, "limit is True"),
+        ({"limit": 1.5}, "limit is 1.5"),
+        ({"mode": "count"}, "mode is 'count'; expected one of objects, exists"),
+        ({"where": [("n", 1)]}, "expected a mapping of dotted paths to values"),
+        ({"where": {7: 1}}, "expected a mapping of dotted paths to values"),
+        ({"where": {"n": {"~": 1}}}, "where has the operator '~'; expected one of > < >= <= == != in 'not in'"),
+        ({"where": {"n": {"in": "abc"}}}, "'in' got 'abc'; expected a list of values"),
+        ({"where": {"n": b"abc"}}, "where.n is a bytes, which JSON cannot carry"),
+        ({"where": {"n": {">": float("inf")}}}, "where.n is inf, which JSON cannot carry"),
+        ({"where": {"n": {"in": ["\ud800"]}}}, "where.n.0. holds half of a surrogate pair"),
+    ],
+)
+def test_refused_query(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ObjectQuery(**fields)
+
+
+@pytest.mark.parametrize("type_", ["a b", "", "Node", "n`"])
+def test_a_query_for_a_type_that_nothing_has(type_: str) -> None:
+    with pytest.raises(InvalidNameError, match=r"no type|belongs to the storage"):
+        ObjectQuery(type=type_)
+
+
+def test_candidates_are_held_against_the_residual() -> None:
+    rows = tuple(Object(id=f"o{n}", type="Task", data={"n": n}) for n in range(4))
+    assert ObjectQueryResult(objects=rows, residual={"n": {">": 1}}).matching() == [*rows[2:]]
+    assert ObjectQueryResult(objects=rows).matching() == [*rows]
+    assert (ObjectQueryResult().exists, ObjectQueryResult(exists=True).matching()) == (None, [])
+
+
+def test_a_match_of_a_chain_is_frozen() -> None:
+    match = ChainMatch(objects=(Object(id="a", type="Task", data={}),))
+    assert match.relations == ()
+    with pytest.raises(FrozenInstanceError, match="cannot assign"):
+        match.objects = ()  # type: ignore[misc]

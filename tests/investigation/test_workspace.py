@@ -844,6 +844,7 @@ def test_doctor_removes_what_an_interrupted_rebuild_left(
     acme: Workspace, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyspace, "LEFTOVER_AFTER_S", 0)
+    monkeypatch.setattr(keyspace, "LOOK_AFTER_S", 0)
     other = opened()
     keys = [f"cm:{{{acme.name}}}:rebuild-0123456789ab:graph", f"cm:{{{acme.name}}}:at-7-abc:graph"]
     theirs = f"cm:{{{other.name}}}:rebuild-0123456789ab:graph"

@@ -1,6 +1,7 @@
 """The log and the graph on FalkorDB: what is written, that it is only what was meant, names and leftovers."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from contextmesh.core import projection
 from contextmesh.core.events import TickingClock, encode
 from contextmesh.core.graph import Graph
 from contextmesh.core.projection import fold
-from contextmesh.core.stores import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.terms import terms
 from contextmesh.errors import (
     CorruptedEventPayloadError,
@@ -32,8 +33,9 @@ from contextmesh.stores.keyspace import (
     workspace_names,
 )
 from contextmesh.stores.server import Server, open_server
-from contextmesh.testing import DIFFICULT, event, object_created, relation_created
+from contextmesh.testing import DIFFICULT, event, object_created, objects, relation_created
 from tests.conftest import START, Workspace
+from tests.stores.conftest import Asked
 
 
 def nodes(store: FalkorDBGraphStore) -> list[dict[str, Any]]:
@@ -61,6 +63,11 @@ def drawing(store: FalkorDBGraphStore) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
+def explained(store: FalkorDBGraphStore, text: str) -> str:
+    """The plan of a query as it was sent."""
+    return "\n".join(store._graph.execute_command("GRAPH.EXPLAIN", store.key, text))
+
+
 # Names
 
 
@@ -85,7 +92,7 @@ def test_bad_names(bad: Any, server: Server) -> None:
 
 
 def test_keys(server: Server, graph: Graph, name: str) -> None:
-    assert workspace_keys(server, name) == [f"cm:{{{name}}}:graph"] or workspace_keys(server, name) == []
+    assert workspace_keys(server, name) == [f"cm:{{{name}}}:log", f"cm:{{{name}}}:graph"]
     graph.add_object("Memory")
     assert workspace_keys(server, name) == [f"cm:{{{name}}}:log", f"cm:{{{name}}}:graph", f"cm:{{{name}}}:ids"]
     assert name in workspace_names(server)
@@ -633,6 +640,7 @@ def test_leftovers(  # noqa: PLR0917 - fixtures
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(keyspace, "LEFTOVER_AFTER_S", 0)
+    monkeypatch.setattr(keyspace, "LOOK_AFTER_S", 0)
     graph.add_object("Memory", id="a")
     abandoned = store.shadow()
     assert abandoned.head() == 0
@@ -667,7 +675,7 @@ def test_in_memory_replay_of_a_falkordb_log(graph: Graph, log: FalkorDBEventStor
     for row in log.iter_events():
         copy.append(row)
     projection.catch_up(copy, memory)
-    assert memory.objects() == graph.objects()
+    assert objects(memory) == graph.objects()
     assert memory.relations() == graph.relations()
     assert memory.get_patches(["patch_001", "patch_002", "patch_003"]) == graph.get_patches(
         ["patch_001", "patch_002", "patch_003"]
@@ -700,28 +708,56 @@ def test_opening_waits_for_the_search_index(store: FalkorDBGraphStore, monkeypat
         lambda store: store.relations(["hub"]),
         lambda store: store.relations(None, ["n3"]),
         lambda store: store.relations(["hub"], ["n3", "n5"], ["MENTIONS"]),
+        lambda store: store.relations(["hub"], [f"n{n}" for n in range(1100)], ["MENTIONS"]),
+        lambda store: store.touching(["n3", "n5"]),
+        lambda store: store.adjacent(["n3", "n5"], ["MENTIONS"]),
         lambda store: store.expand(["n3"], ["MENTIONS", "AFFECTS"], ["Memory", "Entity"], ["superseded"], 9),
         lambda store: store.search({"redi": 1.0}, ["Memory"], ["superseded"], 9),
     ],
-    ids=["objects", "relations", "from", "to", "between", "expand", "search"],
+    ids=["objects", "relations", "from", "to", "between", "among", "touching", "adjacent", "expand", "search"],
 )
-def test_a_bounded_read_scans_no_label(store: FalkorDBGraphStore, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+def test_a_bounded_read_scans_no_label(store: FalkorDBGraphStore, asked: Asked, read: Any) -> None:
     """What is asked about a few objects must not cost a look at all of them, however many there are."""
     events = [object_created(0, "hub", "Entity")]
     events += [object_created(n, f"n{n}", data={"text": "redis" if n < 5 else "other"}) for n in range(1, 1500)]
     events += [relation_created(n, f"r{n}", "hub", f"n{n}", "MENTIONS") for n in range(1, 1500)]
     assert store.apply(fold(events), expected=0, new=len(events))
-    asked: list[tuple[str, dict[str, Any]]] = []
-    real = store._ask
-
-    def ask(query: str, parameters: dict[str, Any]) -> list[list[Any]]:
-        asked.append((query, parameters))
-        return real(query, parameters)
-
-    monkeypatch.setattr(store, "_ask", ask)
+    queries = asked(store)
     assert read(store)
-    plans = [str(store._graph.explain(query, parameters)) for query, parameters in asked if "MATCH" in query]
+    plans = [explained(store, text) for text in [*queries]]
+    assert plans
     assert all("Node By Label Scan" not in plan and "All Node Scan" not in plan for plan in plans), plans
+
+
+def test_a_chain_is_one_query_that_begins_at_its_first_node(store: FalkorDBGraphStore, asked: Asked) -> None:
+    """The far end has fewer objects, which would tempt a planner to begin there; rows are fetched by id after."""
+    events = [object_created(n, f"n{n}") for n in range(50)] + [object_created(50, "hub", "Entity")]
+    events += [relation_created(n, f"r{n}", f"n{n}", "hub") for n in range(50)]
+    assert store.apply(fold(events), expected=0, new=len(events))
+    queries = asked(store)
+    found = store.match_chain(["Memory", "Entity", None], [("MENTIONS", "right"), (None, "left")], 4)
+    assert [[row.id for row in match.objects] for match in found] == [["n0", "hub", f"n{n}"] for n in (0, 1, 10, 11)]
+    [chain] = [text for text in queries if "LIMIT" in text]
+    plan = explained(store, chain)
+    assert re.findall(r"(Scan|Traverse) \| \((\w+)", plan) == [("Traverse", "n1"), ("Traverse", "n0"), ("Scan", "n0")]
+    assert not any("Label Scan" in explained(store, text) for text in queries[:] if text != chain)
+
+
+def test_a_neighborhood_reads_each_relation_once(graph: Graph, asked: Asked) -> None:
+    """A query a hop for the ids alone, then each relation from its source alone, then the objects."""
+    with graph.batch():
+        for n in range(40):
+            graph.add_object("Memory", id=f"n{n}")
+            graph.add_relation(f"n{n}", f"n{n // 3}", "T", id=f"r{n}")
+    store = graph._store
+    assert isinstance(store, FalkorDBGraphStore)
+    queries = asked(store)
+    objects, relations = graph.neighborhood("n0", 2)
+    assert (len(objects), len(relations)) == (9, 9)
+    assert [len(re.findall(r"x\.data|n\.data", text)) for text in queries] == [0, 0, 1, 1, 1]
+    queries.clear()
+    assert [row.id for row in graph.get_relations("n1")] == ["r1", "r3", "r4", "r5"]
+    assert len(queries) == 1
 
 
 def test_labels_and_fields_are_right_after_another_client_rebuilt(graph: Graph, server: Server, name: str) -> None:
@@ -748,4 +784,4 @@ def test_labels_and_fields_are_right_after_another_client_rebuilt(graph: Graph, 
     [beta], [gamma] = store.cypher(query)[1]
     assert (beta["labels"], beta["field_beta"]) == (["Beta", "Node"], 8)
     assert (gamma["labels"], gamma["field_new"]) == (["Gamma", "Node"], 7)
-    assert {row.type for row in store.objects()} == {"Beta", "Gamma"}
+    assert {row.type for row in objects(store)} == {"Beta", "Gamma"}

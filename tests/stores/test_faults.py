@@ -21,7 +21,7 @@ import redis
 
 from contextmesh.core import projection
 from contextmesh.core.graph import Graph
-from contextmesh.core.stores import InMemoryGraphStore
+from contextmesh.core.memory import InMemoryGraphStore
 from contextmesh.errors import (
     AlreadyExistsError,
     ConcurrentWriterError,
@@ -33,7 +33,7 @@ from contextmesh.errors import (
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.keyspace import leftovers, remove_leftover
 from contextmesh.stores.server import Server, open_server
-from contextmesh.testing import event, object_created, relation_created
+from contextmesh.testing import event, object_created, objects, relation_created
 
 ROOT = Path(__file__).parents[2]
 SHARED = ("shared-0", "shared-1", "shared-2")
@@ -47,7 +47,7 @@ def agrees_with_replay(graph: Graph) -> None:
     """The graph equals the replay of its log into a store of another kind."""
     memory = InMemoryGraphStore()
     assert projection.catch_up(graph._log, memory) == graph.position == graph._log.tip()
-    assert graph.objects() == memory.objects()
+    assert graph.objects() == objects(memory)
     assert graph.relations() == memory.relations()
     patches = {row.payload["patch"]["id"] for row in graph.events if "patch" in row.payload}
     assert graph.get_patches(patches) == memory.get_patches(patches)
@@ -200,8 +200,8 @@ def test_a_read_that_meets_an_outage_is_asked_again(
     server: Server, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.add_object("Memory", id="a")
-    fault = Faulty(graph._store._graph.ro_query, redis.ConnectionError("closed"), after=False)
-    monkeypatch.setattr(graph._store._graph, "ro_query", fault)
+    fault = Faulty(graph._store._graph.execute_command, redis.ConnectionError("closed"), after=False)
+    monkeypatch.setattr(graph._store._graph, "execute_command", fault)
     assert [row.id for row in graph.objects()] == ["a"]
     stream = Faulty(server.redis.xrange, redis.ConnectionError("closed"), after=True)
     monkeypatch.setattr(server.redis, "xrange", stream)
@@ -242,7 +242,7 @@ def test_a_head_beyond_the_tip(server: Server, graph: Graph, name: str) -> None:
     with pytest.raises(IncompatibleRuntimeState, match="rebuild the graph from the log"):
         opened(server, name)
     assert graph.rebuild() == 1
-    assert [row.id for row in graph.objects()] == [row.id for row in other.objects()] == ["a"]
+    assert [row.id for row in graph.objects()] == [row.id for row in objects(other)] == ["a"]
     assert opened(server, name).position == 1
 
 

@@ -1,0 +1,20 @@
+"""Small HTML tables, for results that show themselves in a notebook. Every cell is escaped."""
+
+from collections.abc import Sequence
+from html import escape
+
+SHOWN = 50
+STYLE = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;overflow-wrap:anywhere"
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a titled table of the first 50 rows; what is left out is said below it."""
+    head = "".join(f'<th style="{STYLE}">{escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows[:SHOWN])
+    grid = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    more = f"<p>and {len(rows) - SHOWN:,} more</p>" if len(rows) > SHOWN else ""
+    return f"<div><p><strong>{escape(title)}</strong></p>{grid}{more}</div>"
+
+
+def _cells(row: Sequence[object]) -> str:
+    return "".join(f'<td style="{STYLE}">{escape(str(value))}</td>' for value in row)

@@ -1,0 +1,5 @@
+from .events import EventTable
+
+__all__ = [
+    "EventTable",
+]
