@@ -1,4 +1,4 @@
-from . import demo
+from . import demo, widgets
 from .core.branches import Diff, DivergentObject, DivergentRelation
 from .core.delivery import SinkHandle
 from .core.events import Clock, Event, FrozenClock, IDGen, TickingClock
@@ -16,6 +16,7 @@ from .core.sinks import (
     OverflowPolicy,
     RecordingSink,
     SinkConfig,
+    SinkMetrics,
     SinkState,
     SinkStatus,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "Session",
     "SinkConfig",
     "SinkHandle",
+    "SinkMetrics",
     "SinkState",
     "SinkStatus",
     "TickingClock",
@@ -133,4 +135,5 @@ __all__ = [
     "drop",
     "open",
     "restore",
+    "widgets",
 ]

@@ -825,7 +825,8 @@ class GraphStoreContract:
 
     def test_a_query_leaves_no_match_out(self, store: GraphStore) -> None:
         """Whatever a store leaves to its caller, the candidates hold every match, and few enough under a limit."""
-        rows = [{"n": 1}, {"n": True}, {"n": 2**70}, {"n": "x\0"}, {"n": [1]}, {}, {"deep": {"n": 2.5}}, {"n": 1.0}]
+        values: list[Any] = [1, True, 2**70, "x\0", [1]]
+        rows = [*({"n": value} for value in values), {}, {"deep": {"n": 2.5}}, {"n": 1.0}]
         self.project(store, *(object_created(n, f"o{n}", "Memory", row) for n, row in enumerate(rows)))
         self.project(store, relation_created(9, "r", "o1", "dangling"))
         expected: list[tuple[Where, list[int]]] = [
@@ -905,7 +906,8 @@ class GraphStoreContract:
 
         def found(node_types: list[str | None], rels: list[tuple[str | None, str]], limit: int = 99) -> list[str]:
             matches = store.match_chain(node_types, rels, limit)
-            return [" ".join(row.id for row in (*match.objects, *match.relations)) for match in matches]
+            parts = ([row.id for row in match.objects] + [row.id for row in match.relations] for match in matches)
+            return [" ".join(ids) for ids in parts]
 
         assert found(["Memory", "Entity"], [("MENTIONS", "right")]) == ["a b r0", "a b r1"]
         assert found(["Entity", None], [(None, "left")]) == ["b a r0", "b a r1", "b b r3", "c a r2"]

@@ -45,7 +45,7 @@ HOMES = {
     "ipywidgets": {"widgets"},
     "jinja2": {"investigation.result", "investigation.report"},
     "jsonschema": {"core.schemas"},
-    "lazy_loader": {""},
+    "lazy_loader": {"", "widgets"},
     "markdown_it": {"importers"},
     "msgspec": {"core", "stores", "investigation.portable"},
     "numpy": {"investigation.scene", "widgets"},

@@ -92,6 +92,12 @@ class Sinks:
             msg = f"this sink is attached as {worker.config.name!r} and would take each event twice; make another one"
             raise UsageError(msg)
 
+    def follow(self, run_id: str) -> None:
+        """Tell every sink that what comes next is of another log; the one before it held no events."""
+        with self._lock:
+            for worker in self._workers.values():
+                worker.run_id = run_id
+
     def remove(self, target: "EventSink | SinkHandle | str", timeout: float | None) -> bool:
         """Detach, drain and close a sink, or forget a failed one; False if it stays, closing or failed.
 

@@ -189,6 +189,7 @@ class Graph(Reader):
                 self._store = self._store.shadow()
                 self._store.claim(store.run_id)
             self._log, self._head = store, None
+            self._sinks.follow(store.run_id)
             self.ids = IDGen(store, store.branch_name)
             self.catch_up()
 
@@ -336,7 +337,11 @@ class Graph(Reader):
             return draft, self._build(draft, build)
         try:
             self._build(
-                draft, lambda fresh: [fresh.add(event, brought=event.id in old.brought) for event in old.events]
+                draft,
+                lambda fresh: [
+                    fresh.add(event, brought=event.id in old.brought, recorded=event.id in old.replayed)
+                    for event in old.events
+                ],
             )
         except (InvalidEventError, AlreadyExistsError, NotFoundError, InvalidPatchLifecycleState) as error:
             msg = f"another writer changed what this batch relied on: {error}; nothing was written, so read and repeat"

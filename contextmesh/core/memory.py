@@ -104,7 +104,7 @@ class InMemoryEventStore:
             end = self._lines[min(first + limit, self.tip()) - self.base - 1][1]
             page = self._lines[first - self.base : end - self.base]
         return [
-            Entry(position=position, event=decode(text, position), last=last)
+            Entry(position=position, event=decode(text, position), last=last, size=len(text))
             for position, (text, last, _) in enumerate(page, first + 1)
         ]
 
@@ -237,6 +237,9 @@ class InMemoryGraphStore:
             self._tables.run_id = run_id
 
     def admit(self, changes: Changes) -> None:  # noqa: ARG002, D102 - it takes whatever fits in memory
+        return
+
+    def prepare(self, changes: Changes) -> None:  # noqa: ARG002, D102
         return
 
     def apply(self, changes: Changes, *, expected: int, new: int) -> bool:  # noqa: D102

@@ -1,10 +1,11 @@
 """Events -> changes, purely; and the road from a log to its graph: catch up and rebuild."""
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
-from contextmesh.core.events import Event, encode
+from contextmesh.core.events import Event
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.stores import Entry, EventStore, GraphStore
 from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState, ProjectionError
@@ -39,6 +40,7 @@ class Changes:
     patches: dict[str, Patch] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     schemas: dict[str, Any] = field(default_factory=dict)
+    prepared: Any = field(default=None, compare=False, repr=False)  # what a store has made of it ahead of `apply`
 
     def add(self, event: Event) -> None:
         """Fold one more event in; lifecycle events and unknown types do nothing."""
@@ -130,6 +132,8 @@ _HANDLERS: dict[str, Callable[[Changes, Event], None]] = {
 def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, progress: Progress | None = None) -> int:
     """Project what the log holds beyond the graph's head, in pages that end where a batch ends.
 
+    While the store takes one page, the next is read and prepared.
+
     Returns:
         The head that was reached.
 
@@ -141,30 +145,70 @@ def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, pr
     if head > tip and (tip := log.tip()) < head:
         msg = f"the graph stands at {head}, its log ends at {tip}; rebuild the graph from the log"
         raise IncompatibleRuntimeState(msg)
+    if head in (tip, until):
+        return head
     stuck = 0
-    while until is None or head < until:
-        entries = _fitting(log.read(head, PAGE if until is None else min(PAGE, until - head)))
-        if not entries:
-            return head
-        new = entries[-1].position
-        if store.apply(fold(entry.event for entry in entries), expected=head, new=new):
-            head, stuck = new, 0
-        else:
-            reached = store.head()  # another process was faster: fine
-            head, stuck = reached, 0 if reached > head else stuck + 1
-        if stuck > MAX_STUCK:
-            msg = f"the graph stands at {head} and cannot take the events up to {new}; see the server's log"
-            raise ProjectionError(msg)
-        if progress:
-            progress(head, max(tip, head))
+    with _Ahead(log, store, tip, until) as pages:
+        while page := pages.after(head):
+            if store.apply(page.changes, expected=head, new=page.new):
+                head, stuck = page.new, 0
+            else:
+                reached = store.head()  # another process was faster: fine
+                head, stuck = reached, 0 if reached > head else stuck + 1
+            if stuck > MAX_STUCK:
+                msg = f"the graph stands at {head} and cannot take the events up to {page.new}; see the server's log"
+                raise ProjectionError(msg)
+            if progress:
+                progress(head, max(tip, head))
     return head
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    changes: Changes
+    new: int
+
+
+class _Ahead:
+    """A log's pages, each read and folded in a thread while the one before it is being taken."""
+
+    def __init__(self, log: EventStore, store: GraphStore, tip: int, until: int | None) -> None:
+        self._log = log
+        self._store = store
+        self._tip = tip
+        self._until = until
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
+        self._next: tuple[int, Future[_Page | None]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def after(self, head: int) -> _Page | None:
+        """Return the page after a position, None at the end, and begin to read the one after it."""
+        page = self._next[1].result() if self._next and self._next[0] == head else self._read(head)
+        if page and page.new < self._tip:
+            self._next = (page.new, self._pool.submit(self._read, page.new))
+        return page
+
+    def _read(self, head: int) -> _Page | None:
+        if self._until is not None and head >= self._until:
+            return None
+        entries = _fitting(self._log.read(head, PAGE if self._until is None else min(PAGE, self._until - head)))
+        if not entries:
+            return None
+        changes = fold(entry.event for entry in entries)
+        self._store.prepare(changes)
+        return _Page(changes, entries[-1].position)
 
 
 def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
     """Return as many whole batches from the start of a page as one query should carry, at least one."""
     size = 0
     for at, entry in enumerate(entries):
-        size += len(encode(entry.event))
+        size += entry.size
         if size > MAX_PAGE_CHARACTERS and at and entries[at - 1].position == entries[at - 1].last:
             return entries[:at]
     return entries

@@ -342,10 +342,10 @@ class _Planner:
     def _lost(self) -> set[str]:
         """Return the relations that a removal in the fork took along, and those that one in the parent would."""
         gone = self.changed_there.removed
-        kept = self.parent.relations
+        rows = list(self.parent.relations.values())
         if gone and (self.changed_here.removed or self.changed_here.cut):  # the parent may not have them either
-            kept = kept | self._past_state().relations
-        return {key for key, row in kept.items() if not gone.isdisjoint((row.source, row.target))}
+            rows += self._past_state().relations.values()
+        return {row.id for row in rows if not gone.isdisjoint((row.source, row.target))}
 
     def _is_orphaned(self, key: str, row: State | None, gone: set[str]) -> bool:
         """Whether a removal would take along a relation that the fork does not have; if so, it is a conflict.

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from contextmesh.core.chains import NodeTypes, Rels
@@ -25,11 +26,12 @@ RESERVED_PROPERTIES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One event as the log holds it: its position, and the last position of the batch it was committed in."""
+    """One event as the log holds it: its position, the last position of its batch, its size in characters."""
 
     position: int
     event: Event
     last: int
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,10 @@ class GraphStore(Protocol):
 
     def admit(self, changes: "Changes") -> None:
         """Refuse, with InvalidEventError, changes that this store could never take. Nothing is written."""
+        ...
+
+    def prepare(self, changes: "Changes") -> None:
+        """Do ahead what `apply` does first, without asking anyone; another thread may call it. It may do nothing."""
         ...
 
     def apply(self, changes: "Changes", *, expected: int, new: int) -> bool:
@@ -363,6 +369,11 @@ class ForkedEventStore:
         self.tail.close()
 
 
+@lru_cache(maxsize=100_000)
+def _is_property(name: str) -> bool:
+    return bool(TYPE_PATTERN.fullmatch(name)) and name not in RESERVED_PROPERTIES
+
+
 def mirrored(data: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
     """Return the fields that a graph database can also keep as properties: scalars whose names are identifiers.
 
@@ -371,7 +382,7 @@ def mirrored(data: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
     return {
         name: value
         for name, value in data.items()
-        if TYPE_PATTERN.fullmatch(name) and name not in RESERVED_PROPERTIES and _fits(value)
+        if _is_property(name) and _fits(value)
     }
 
 

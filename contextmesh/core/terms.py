@@ -6,12 +6,14 @@ So the graph stores a `search` text of our own terms, and a question is sent as 
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 
 import snowballstemmer
 
 MAX_TERM_LENGTH = 64
 MAX_TERMS_STORED = 20_000
+MAX_REMEMBERED = 2_000
 
 _WORDS = re.compile(r"\w+(?:[-.:/@+]\w+)*")
 _PARTS = re.compile(r"[^\W_]+")
@@ -31,7 +33,7 @@ def terms(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for word in _words(text):
-        for term, source in _terms_of(word):
+        for term, source in _terms_of(word).items():
             found.setdefault(term, source)
         if len(found) >= MAX_TERMS_STORED:
             break
@@ -40,6 +42,11 @@ def terms(text: str) -> dict[str, str]:
 
 def search_text(*texts: str) -> str:
     """Return the text to index: the terms of all texts, without repetition, joined by spaces."""
+    # A patch seldom changes a text; only short ones are remembered, so that this stays small.
+    return _short_text(texts) if sum(map(len, texts)) < MAX_REMEMBERED else _text(texts)
+
+
+def _text(texts: tuple[str, ...]) -> str:
     found: dict[str, str] = {}
     for text in texts:
         for word in _words(text):
@@ -59,16 +66,21 @@ def _words(text: str) -> list[str]:
     return [word for _, word in sorted(words)]
 
 
+_short_text = lru_cache(maxsize=10_000)(_text)
+
+
 @lru_cache(maxsize=100_000)
-def _terms_of(word: str) -> tuple[tuple[str, str], ...]:
+def _terms_of(word: str) -> Mapping[str, str]:
     if len(word) == 1 and unicodedata.category(word) == "So":
-        return ((f"u{ord(word):x}", word),)
+        return {f"u{ord(word):x}": word}
     parts = [part for chunk in _PARTS.findall(word) for part in _CAMEL.split(chunk)]
-    single = tuple((stem(part), part) for part in parts)
+    single: dict[str, str] = {}
+    for part in parts:
+        single.setdefault(stem(part), part)
     if len(parts) > 1:
         camel = _PARTS.findall(word) != parts and len(_PARTS.findall(word)) == 1
         whole = stem("".join(parts)) if camel else "_".join(parts).casefold()[:MAX_TERM_LENGTH]
-        return ((whole, word), *single)
+        return {whole: word, **single}
     return single
 
 

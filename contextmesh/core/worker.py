@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, config: SinkConfig, run_id: str, metrics: SinkMetrics | None = None) -> None:
         self.config = config
-        self._run_id = run_id
+        self.run_id = run_id
         self._metrics = metrics
         self._told: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._run, name=f"sink {config.name}", daemon=True)
@@ -68,7 +68,7 @@ class Worker:
         with self._changed:
             return SinkStatus(
                 name=self.config.name,
-                run_id=self._run_id,
+                run_id=self.run_id,
                 state=self._state,
                 queue_capacity=self.config.queue_capacity,
                 queue_depth=len(self._queue),
@@ -177,7 +177,7 @@ class Worker:
         return [ticket for ticket in self._flushes if ticket.target <= self._enqueued - len(self._queue)]
 
     def _deliver(self, position: int, event: Event) -> None:
-        context = DeliveryContext(run_id=self._run_id, sequence=position)
+        context = DeliveryContext(run_id=self.run_id, sequence=position)
 
         def take() -> None:
             self.config.sink.on_event(replace(event, payload=detached(event.payload)), context)

@@ -109,8 +109,10 @@ class Workspace:
     def close(self) -> None:
         """Close the workspace; the last one to use an embedded server stops it. Closing twice is fine.
 
-        What was opened from it, its branches and looks into the past, is closed with it.
+        Its sinks get what they have not got yet, and what was opened from it, its branches and looks into the past,
+        is closed with it.
         """
+        self.graph.close_sinks()
         self._opened.close()
 
     def _begin(self) -> None:
@@ -627,10 +629,8 @@ def about(event: Event) -> str:
     row = payload.get("relation")
     if event.type == "relation.created" and isinstance(row, Mapping):
         return f"{row['source']} -{row['type']}-> {row['target']}"
-    named = (
-        payload.get("id") or payload.get("target") or _patched(event) or payload.get("trigger") or payload.get("run")
-    )
-    return str(named or "")
+    names = ("id", "target", "trigger", "run", "from_branch", "type")
+    return str(_patched(event) or next((payload[name] for name in names if payload.get(name)), ""))
 
 
 def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:

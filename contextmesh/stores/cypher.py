@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from falkordb.edge import Edge
+from falkordb.helpers import stringify_param_value
 from falkordb.node import Node
 from falkordb.path import Path
 
@@ -70,6 +71,11 @@ def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
     parts += _bare(changes, values)
     moved = "h.seq = $new, h.schemas = $new" if schemas else "h.seq = $new"
     return " ".join([f"MATCH (h:Head) WHERE h.seq = $expected SET {moved} WITH h", *parts, "RETURN h.seq"]), values
+
+
+def written(values: Mapping[str, Any]) -> str:
+    """Return parameters as the client writes them before a query; the names are ours, each an identifier."""
+    return "".join(f"{name}={stringify_param_value(value)} " for name, value in values.items())
 
 
 def _bare(changes: Changes, values: dict[str, Any]) -> list[str]:

@@ -42,6 +42,7 @@ from contextmesh.stores.cypher import (
     read_object,
     read_relation,
     read_relations,
+    written,
 )
 from contextmesh.stores.keyspace import OUTAGES, check_name, refused, retried
 from contextmesh.stores.server import Server
@@ -125,7 +126,7 @@ class FalkorDBGraphStore:
         return retried(self._server, ask)
 
     def _write(self, query: str, **parameters: Any) -> list[list[Any]]:
-        rows: list[list[Any]] = self._graph.query(query, parameters).result_set
+        rows: list[list[Any]] = self._graph.query(query, parameters or None).result_set
         return rows
 
     # head and indexes
@@ -202,7 +203,8 @@ class FalkorDBGraphStore:
     # writing
 
     def admit(self, changes: Changes) -> None:  # noqa: D102
-        names = {name for row, _ in changes.objects.values() for name in properties(row.data)} - self._property_names
+        rows = (row.data for row, _ in changes.objects.values() if not self._property_names.issuperset(row.data))
+        names = {name for data in rows for name in properties(data)} - self._property_names
         if not names:
             return
         self._property_names = {row[0] for row in self._read("CALL db.propertyKeys()")}
@@ -212,15 +214,20 @@ class FalkorDBGraphStore:
             raise InvalidEventError(msg)
         self._property_names |= names
 
+    def prepare(self, changes: Changes) -> None:  # noqa: D102
+        if changes.prepared is None:
+            query, values = projection_query(changes)
+            changes.prepared = f"{written(values)}{query}"
+
     def apply(self, changes: Changes, *, expected: int, new: int) -> bool:  # noqa: D102
         self._prepare()
         for type_ in sorted({row.type for row in changes.relations.values()} - self._relation_types):
             self._define(f"CREATE INDEX FOR ()-[r:`{check_relation_type(type_)}`]-() ON (r.id)")
             self._relation_types.add(type_)
-        query, parameters = projection_query(changes)
+        self.prepare(changes)
         self._server.check_open()
         try:
-            rows = self._write(query, expected=expected, new=new, **parameters)
+            rows = self._write(f"CYPHER expected={expected} new={new} {changes.prepared}")
         except OUTAGES:
             self._server.reconnect()
             return self.head() == new
@@ -309,7 +316,7 @@ class FalkorDBGraphStore:
         return [  # what another process removed meanwhile is left out
             ChainMatch(objects=tuple(objects[key] for key in ends), relations=tuple(relations[key] for key in edges))
             for ends, edges in ((row[:size], row[size:]) for row in rows)
-            if objects.keys() >= set(ends) and relations.keys() >= set(edges)
+            
         ]
 
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102

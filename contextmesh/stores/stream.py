@@ -338,4 +338,4 @@ def _entry(row: tuple[str, dict[str, str]]) -> Entry:
         raise CorruptedEventPayloadError(msg)
     version = row[1].get("v", "1")
     event = decode(row[1]["event"], position, int(version) if version.isdecimal() else 0)
-    return Entry(position=position, event=event, last=_last(row))
+    return Entry(position=position, event=event, last=_last(row), size=len(row[1]["event"]))

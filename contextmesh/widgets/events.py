@@ -19,15 +19,16 @@ from contextmesh.errors import AlreadyExistsError, UsageError
 MAX_ROWS = 1000
 MAX_ABOUT = 160  # characters
 PAUSE_S = 0.1  # between two updates of the view: a burst of events is shown by a few messages, not by one each
+LEFT = 'style="text-align: left"'  # inline, since a notebook that is not trusted loses its style sheets
 COLUMNS = ("position", "time (UTC)", "type", "actor", "about")
 
 # The notebook's own colours, so that the table is readable in its light and its dark theme; elsewhere those around it.
 STYLE = """<style>
 .cm-events table {border-collapse: collapse; font-size: var(--jp-code-font-size, 13px); line-height: 1.4;
   color: var(--jp-content-font-color1, inherit); background: transparent;}
-.cm-events caption, .cm-events p {caption-side: top; text-align: left; margin: 0; padding: 4px 0;
+.cm-events caption, .cm-events p {caption-side: top; margin: 0; padding: 4px 0;
   color: var(--jp-content-font-color2, inherit);}
-.cm-events th, .cm-events td {text-align: left; vertical-align: top; padding: 2px 12px 2px 0;
+.cm-events th, .cm-events td {vertical-align: top; padding: 2px 12px 2px 0;
   border-bottom: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.5));}
 .cm-events td {font-weight: normal; overflow-wrap: anywhere;}
 .cm-events td:nth-child(-n+4) {overflow-wrap: normal; white-space: nowrap;}
@@ -153,12 +154,12 @@ def newest(graph: Graph, rows: int) -> list[tuple[int, Event]]:
 
 def page(shown: Sequence[tuple[int, Event]], caption: str) -> str:
     """Return a table of events, every text escaped, and kept apart so that none turns its neighbours' direction."""
-    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    head = "".join(f'<th scope="col" {LEFT}>{name}</th>' for name in COLUMNS)
     body = "".join(
-        f"<tr>{''.join(f'<td><bdi>{escape(text)}</bdi></td>' for text in row(*item))}</tr>" for item in shown
+        f"<tr>{''.join(f'<td {LEFT}><bdi>{escape(text)}</bdi></td>' for text in row(*item))}</tr>" for item in shown
     )
     grid = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>" if shown else ""
-    return f"<table><caption>{escape(caption)}</caption>{grid}</table>"
+    return f"<table><caption {LEFT}>{escape(caption)}</caption>{grid}</table>"
 
 
 def row(position: int, event: Event) -> tuple[str, ...]:
@@ -215,7 +216,7 @@ def described(status: SinkStatus) -> str:
     elif status.state is not SinkState.RUNNING:
         notes.append("no longer live: its sink is detached")
     if status.dropped:
-        notes.append(f"{status.dropped:,} deliveries dropped; the rows are read from the log, and complete")
+        notes.append(f"dropped deliveries: {status.dropped:,}; the rows are read from the log, and complete")
     return "; ".join(notes)
 
 

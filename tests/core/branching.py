@@ -62,7 +62,7 @@ class Family:
         rows: Any = self.server.redis.xrange(f"cm:{{{self.name}}}:{name}:log")
         return sum("event" in fields for _, fields in rows)
 
-    def keys(self) -> list[str]:
+    def stored_keys(self) -> list[str]:
         """Return what there is in FalkorDB; the keys that the server makes for itself, later on, left out."""
         return sorted(str(key) for key in self.server.redis.scan_iter(match=f"cm:{{{self.name}}}:*", count=1000))
 

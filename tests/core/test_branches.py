@@ -496,23 +496,21 @@ def breaking(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, *, after:
     monkeypatch.setattr(owner, method, broken)
 
 
-FAILURES = [
-    ("copy", False),
-    *((name, after) for name in ("shadow", "claim", "apply", "swap", "branch") for after in (False, True)),
-]
+STEPS = ("shadow", "claim", "apply", "swap", "branch")
+FAILURES = [("copy", False), *((step, after) for step in STEPS for after in (False, True))]
 
 
 @pytest.mark.parametrize(("method", "after"), FAILURES)
 def test_a_fork_that_fails_leaves_nothing(
     family: Family, graph: Graph, monkeypatch: pytest.MonkeyPatch, method: str, *, after: bool
 ) -> None:
-    before = family.keys(), snapshot(graph)
+    before = family.stored_keys(), snapshot(graph)
     with monkeypatch.context() as patch:
         breaking(patch, type(graph.store), method, after=after)
         with pytest.raises(BrokenError, match=method):
             fork(graph, 2, "alt")
     assert graph.log.branches() == []
-    assert {key for key in family.keys() if not key.endswith(":branches")} == set(before[0])
+    assert {key for key in family.stored_keys() if not key.endswith(":branches")} == set(before[0])
     assert snapshot(graph) == before[1]
     made = fork(graph, 2, "alt")
     assert ids(made.objects()) == ["a", "b"]
@@ -520,12 +518,12 @@ def test_a_fork_that_fails_leaves_nothing(
 
 
 def test_a_fork_whose_log_fails_leaves_nothing(family: Family, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = family.keys()
+    before = family.stored_keys()
     with monkeypatch.context() as patch:
         breaking(patch, type(graph.log), "fork")
         with pytest.raises(BrokenError, match="fork"):
             fork(graph, label="alt")
-    assert (graph.log.branches(), family.keys()) == ([], before)
+    assert (graph.log.branches(), family.stored_keys()) == ([], before)
     assert fork(graph, label="alt").log.branch_name == "alt"
 
 
@@ -567,16 +565,16 @@ def test_a_branch_with_children_is_not_dropped(graph: Graph) -> None:
 
 def test_dropping_leaves_no_key_but_the_names(stored: Family) -> None:
     graph = filled(stored.root())
-    before = stored.keys()
+    before = stored.stored_keys()
     made = fork(graph, 2, "alt")
     made.add_object("Run")
     fork(made, label="twig").add_object("Run")
     drop(graph, "twig")
     drop(graph, "alt")
-    assert set(stored.keys()) - set(before) == {f"cm:{{{stored.name}}}:branches"}
+    assert set(stored.stored_keys()) - set(before) == {f"cm:{{{stored.name}}}:branches"}
     fork(graph, label="alt").add_object("Run")
     drop_workspace(stored.server, stored.name)
-    assert stored.keys() == []
+    assert stored.stored_keys() == []
 
 
 @pytest.mark.parametrize("position", [0, 3, 4])
@@ -887,15 +885,15 @@ def test_a_graph_as_it_stood(graph: Graph, position: int, objects: list[str], re
 
 def test_a_look_back_is_removed_when_it_is_closed(stored: Family) -> None:
     graph = filled(stored.root())
-    before = stored.keys()
+    before = stored.stored_keys()
     for position in (2, 5):
         past = branches.snapshot(graph, position)
-        assert set(stored.keys()) - set(before) == {past.store.key}
+        assert set(stored.stored_keys()) - set(before) == {past.store.key}
         past.store.close()
-        assert stored.keys() == before
+        assert stored.stored_keys() == before
     with pytest.raises(EventNotFoundError, match="no event 6 in the log, which ends at 5"):
         branches.snapshot(graph, 6)
-    assert stored.keys() == before
+    assert stored.stored_keys() == before
 
 
 def test_a_look_back_at_a_fork_is_compared_with_its_family(graph: Graph) -> None:

@@ -142,6 +142,30 @@ def test_what_is_replayed_is_not_delivered(memory: Graph) -> None:
     assert (texts(sink), positions(sink)) == (["one", "two"], [2, 4])
 
 
+def test_what_is_replayed_stays_history_when_another_writer_was_faster(opened: Callable[[], Graph]) -> None:
+    one, two = opened(), opened()
+    sink = RecordingSink()
+    one.add_sink(sink)
+    past = Event(id="past", type="note.taken", payload={}, timestamp="2026-02-01T00:00:00.000000Z")
+    with one.batch():
+        one.replay(past)
+        two.emit(note("theirs"))
+    one.emit(note("mine"))
+    assert one.flush_sinks(PATIENCE_S)
+    assert one.events[1] == past
+    assert (texts(sink), positions(sink)) == (["mine"], [3])
+
+
+def test_the_run_is_that_of_the_log_in_use(memory: Graph) -> None:
+    sink, log = RecordingSink(), InMemoryEventStore()
+    handle = memory.add_sink(sink)
+    memory.attach_store(log)
+    memory.emit(note("one"))
+    assert memory.flush_sinks(PATIENCE_S)
+    assert [context.run_id for _, context in sink.deliveries] == [log.run_id]
+    assert handle.status().run_id == log.run_id
+
+
 def test_a_batch_comes_whole_and_in_order(graph: Graph) -> None:
     sink = RecordingSink()
     graph.add_sink(sink)

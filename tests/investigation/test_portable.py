@@ -154,6 +154,7 @@ def emptied(row: dict[str, Any]) -> None:
     row.clear()
 
 
+EXPECTED = r"bad\.jsonl:8: (expected the event|the line cannot be read)"
 DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "no header": (lambda lines: lines[1:], r"bad\.jsonl:1: no export of this version"),
     "another version": (edited(lambda row: row.update(v=2), 1), r"bad\.jsonl:1: no export of this version"),
@@ -177,9 +178,9 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "a field too many": (edited(lambda row: row["event"].update(extra=1)), r"bad\.jsonl:8: the line cannot be read"),
     "no payload": (edited(lambda row: row["event"].pop("payload")), r"bad\.jsonl:8: the line cannot be read"),
-    "no id": (edited(lambda row: row["event"].update(id="")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
+    "no id": (edited(lambda row: row["event"].update(id="")), EXPECTED),
     "an impossible id": (edited(lambda row: row["event"].update(id="a b")), r"bad\.jsonl:8: the event cannot stand"),
-    "no time": (edited(lambda row: row["event"].update(timestamp="")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
+    "no time": (edited(lambda row: row["event"].update(timestamp="")), EXPECTED),
     "an object without id": (
         edited(lambda row: row["event"]["payload"]["object"].pop("id")), r"bad\.jsonl:8: the event cannot stand here",
     ),
@@ -187,8 +188,8 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
         edited(lambda row: row["event"]["payload"]["object"].update(type="a b")), r"bad\.jsonl:8: the event cannot",
     ),
     "a batch without its end": (lambda lines: [*lines[:7], ""], r"bad\.jsonl ends in the middle of a commit"),
-    "last before its position": (edited(lambda row: row.update(last=2)), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
-    "last is text": (edited(lambda row: row.update(last="x")), r"bad\.jsonl:8: (expected the event|the line cannot be read)"),
+    "last before its position": (edited(lambda row: row.update(last=2)), EXPECTED),
+    "last is text": (edited(lambda row: row.update(last="x")), EXPECTED),
 }  # fmt: skip
 
 
