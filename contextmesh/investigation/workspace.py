@@ -629,7 +629,10 @@ def about(event: Event) -> str:
     row = payload.get("relation")
     if event.type == "relation.created" and isinstance(row, Mapping):
         return f"{row['source']} -{row['type']}-> {row['target']}"
-    names = ("id", "target", "trigger", "run", "from_branch", "type")
+    if event.type == "promote.applied":
+        counts = {name.replace("_", " "): len(ids) for name, ids in payload.items() if isinstance(ids, list)}
+        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()) if n)
+    names = ("id", "target", "trigger", "run", "type")
     return str(_patched(event) or next((payload[name] for name in names if payload.get(name)), ""))
 
 

@@ -239,7 +239,11 @@ class FalkorDBEventStore:
         return self.tip()
 
     def reserve(self, counter: str, n: int) -> int:  # noqa: D102
-        return int(self._count("HINCRBY", counter, n)) - n + 1
+        if self.branch_name:
+            last = self._count("HINCRBY", counter, n)
+        else:
+            last = retried(self._server, lambda: self._server.redis.hincrby(self._ids, counter, n))
+        return int(last) - n + 1
 
     def raise_counter(self, counter: str, at_least: int) -> None:  # noqa: D102
         self._count("RAISE", counter, at_least)
