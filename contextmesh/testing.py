@@ -900,8 +900,8 @@ class GraphStoreContract:
             relation_created(5, "r0", "a", "b", "MENTIONS"),
             relation_created(6, "r2", "a", "c", "AFFECTS"),
             relation_created(7, "r3", "b", "b", "AFFECTS"),
-            relation_created(8, "r4", "a", "dangling", "MENTIONS"),
-            relation_created(9, "r5", "dangling", "b", "MENTIONS"),
+            relation_created(8, "r4", "a", "Z", "MENTIONS"),  # an end without an object, and the first by its id
+            relation_created(9, "r5", "Z", "b", "MENTIONS"),
         )
 
         def found(node_types: list[str | None], rels: list[tuple[str | None, str]], limit: int = 99) -> list[str]:
@@ -928,6 +928,8 @@ class GraphStoreContract:
         assert found(["Entity", *[None] * 10], [("AFFECTS", "right")] * 10) == [" ".join(["b"] * 11 + ["r3"] * 10)]
         assert (found(["Entity"], []), found([None], [], 2), found(["Task"], [])) == (["b", "c"], ["a", "b"], [])
         assert found(["Entity", None], [(None, "left")], 3) == ["b a r0", "b a r1", "b b r3"]
+        assert found([None, "Entity"], [("MENTIONS", "right")], 1) == ["a b r0"]
+        assert found(["Memory", None], [("MENTIONS", "right")], 1) == ["a b r0"]
         assert found(["Memory", "Entity"], [("MENTIONS", "right")], 0) == []
         assert found(["Task", None], [(None, "right")]) == found([None, None], [("UNHEARD_OF", "left")]) == []
         [match] = store.match_chain(["Memory", "Entity"], [("AFFECTS", "right")], 9)

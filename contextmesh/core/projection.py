@@ -31,6 +31,7 @@ class Changes:
         patches: id -> the complete patch.
         verdicts: id of a patch proposed in an earlier batch -> (status, reason).
         schemas: object type -> its JSON Schema.
+        created: ids of the objects, relations and patches that these events bring; the others are there already.
     """
 
     removed_objects: dict[str, None] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Changes:
     patches: dict[str, Patch] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     schemas: dict[str, Any] = field(default_factory=dict)
+    created: set[str] = field(default_factory=set)
     prepared: Any = field(default=None, compare=False, repr=False)  # what a store has made of it ahead of `apply`
 
     def add(self, event: Event) -> None:
@@ -74,6 +76,7 @@ def fold(events: Iterable[Event]) -> Changes:
 
 
 def _object_created(changes: Changes, event: Event) -> None:
+    changes.created.add(event.payload["id"])
     changes.write_object(Object(**event.payload["object"]), event.timestamp)
 
 
@@ -94,6 +97,7 @@ def _relation_removed(changes: Changes, event: Event) -> None:
 def _patch_proposed(changes: Changes, event: Event) -> None:
     patch = Patch(**event.payload["patch"])
     changes.patches[patch.id] = patch
+    changes.created.add(patch.id)
 
 
 def _patch_applied(changes: Changes, event: Event) -> None:
@@ -102,6 +106,8 @@ def _patch_applied(changes: Changes, event: Event) -> None:
     if patch.op == "remove":
         changes.remove_object(patch.target)
     else:
+        if patch.op == "create":
+            changes.created.add(patch.target)
         changes.write_object(Object(**event.payload["object"]), event.timestamp)
 
 

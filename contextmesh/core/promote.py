@@ -225,7 +225,7 @@ def _told_apart(events: Iterable[Event], run_id: str) -> tuple[list[Event], list
     for event in events:
         if brought:
             brought -= 1
-        elif event.type == "promote.applied" and event.payload["from_run"] == run_id:
+        elif event.type == "promote.applied" and event.payload.get("from_run") == run_id:
             markers.append(event)
             brought = sum(len(event.payload[name]) * n for name, n in EVENTS_OF.items())
         else:

@@ -379,11 +379,7 @@ def mirrored(data: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
 
     Integers fit in 64 bits; names that belong to the node itself are left out.
     """
-    return {
-        name: value
-        for name, value in data.items()
-        if _is_property(name) and _fits(value)
-    }
+    return {name: value for name, value in data.items() if _is_property(name) and _fits(value)}
 
 
 def _fits(value: object) -> bool:

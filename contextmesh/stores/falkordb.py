@@ -316,7 +316,7 @@ class FalkorDBGraphStore:
         return [  # what another process removed meanwhile is left out
             ChainMatch(objects=tuple(objects[key] for key in ends), relations=tuple(relations[key] for key in edges))
             for ends, edges in ((row[:size], row[size:]) for row in rows)
-            
+            if objects.keys() >= set(ends) and relations.keys() >= set(edges)
         ]
 
     def get_patches(self, ids: Collection[str]) -> dict[str, Patch]:  # noqa: D102

@@ -73,5 +73,5 @@ def removal(graph: Any, hubs: list[str], theirs: Any, their_hubs: list[str]) -> 
     )
     after = NODES, before - ROUNDS * LEAVES
     assert held(graph) == after == counts(theirs)
-    note = f"among {before:,}"
+    note = f"in a graph of {before:,} relations"
     return compared(f"remove_object with {LEAVES} relations", ours_s, peers_s, wanted=5, note=note)

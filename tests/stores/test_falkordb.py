@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from contextmesh.core import projection
 from contextmesh.core.events import TickingClock, encode
 from contextmesh.core.graph import Graph
-from contextmesh.core.projection import fold
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.projection import fold
 from contextmesh.core.terms import terms
 from contextmesh.errors import (
     CorruptedEventPayloadError,
@@ -743,6 +743,32 @@ def test_a_chain_is_one_query_that_begins_at_its_first_node(store: FalkorDBGraph
     assert not any("Label Scan" in explained(store, text) for text in queries[:] if text != chain)
 
 
+def test_relations_among_more_ends_than_a_query_compares(store: FalkorDBGraphStore) -> None:
+    events = [relation_created(n, f"r{n}", "hub", f"n{n}") for n in range(1500)]
+    assert store.apply(fold(events), expected=0, new=len(events))
+    for n in (0, 1, 999, 1000, 1001, 1400):
+        assert len(store.relations(["hub", "absent"], [f"n{at}" for at in range(n)])) == n
+
+
+def test_a_chain_without_what_was_removed_while_it_was_read(
+    graph: Graph, server: Server, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in "abc":
+        graph.add_object("Memory", id=key)
+    for n, (source, target) in enumerate(["ab", "bc", "ca", "aa"]):
+        graph.add_relation(source, target, "T", id=f"r{n}")
+    store, other = graph._store, reopened(server, name)
+    real = store.get_objects
+
+    def get_objects(ids: Any) -> Any:
+        other.remove_object("c")
+        return real(ids)
+
+    monkeypatch.setattr(store, "get_objects", get_objects)
+    found = store.match_chain([None, None], [("T", "right")], 9)
+    assert [[row.id for row in match.objects] for match in found] == [["a", "a"], ["a", "b"]]
+
+
 def test_a_neighborhood_reads_each_relation_once(graph: Graph, asked: Asked) -> None:
     """A query a hop for the ids alone, then each relation from its source alone, then the objects."""
     with graph.batch():
@@ -755,6 +781,9 @@ def test_a_neighborhood_reads_each_relation_once(graph: Graph, asked: Asked) -> 
     objects, relations = graph.neighborhood("n0", 2)
     assert (len(objects), len(relations)) == (9, 9)
     assert [len(re.findall(r"x\.data|n\.data", text)) for text in queries] == [0, 0, 1, 1, 1]
+    queries.clear()
+    assert len(graph.neighborhood("n39", 10)[0]) == 40
+    assert sum("DISTINCT" in text for text in queries) == 8  # seven hops to n26, and one that finds nothing more
     queries.clear()
     assert [row.id for row in graph.get_relations("n1")] == ["r1", "r3", "r4", "r5"]
     assert len(queries) == 1
