@@ -35,10 +35,10 @@ def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
     parts: list[str] = []
     values: dict[str, Any] = {}
 
-    def group(name: str, rows: list[Any], body: str) -> None:
+    def group(name: str, rows: list[Any], *bodies: str) -> None:
         if rows:
             values[name] = rows
-            parts.append(f"CALL {{UNWIND ${name} AS r {body}}}")
+            parts.extend(f"CALL {{UNWIND ${name} AS r {body}}}" for body in bodies)
 
     for type_, gone in _by_type(changes.removed_relations.values()).items():
         ends = [{"id": row.id, "source": row.source, "target": row.target} for row in gone]
@@ -54,10 +54,10 @@ def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
         fields = [{"id": row.id, "fields": _fields(row, changes.objects[row.id][1])} for row in rows]
         made = [row for row in fields if row["id"] in changes.created]
         # FalkorDB takes much longer to label a node that the same query has made than to make it with its label.
-        body = f"MATCH (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS place_{kind}"
-        group(f"place_{kind}", made, body)  # where a relation has kept its place
-        body = f"CREATE (n:Node:`{kind}`) SET n = r.fields RETURN count(*) AS create_{kind}"
-        group(f"create_{kind}", made, f"OPTIONAL MATCH (m:Node {{id: r.id}}) WITH r, m WHERE m IS NULL {body}")
+        placed = f"MATCH (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS place_{kind}"
+        absent = "OPTIONAL MATCH (m:Node {id: r.id}) WITH r, m WHERE m IS NULL"
+        create = f"{absent} CREATE (n:Node:`{kind}`) SET n = r.fields RETURN count(*) AS create_{kind}"
+        group(f"create_{kind}", made, placed, create)  # the first where a relation has kept its place
         body = f"MERGE (n:Node {{id: r.id}}) SET n = r.fields SET n:`{kind}` RETURN count(*) AS object_{kind}"
         group(f"object_{kind}", [row for row in fields if row["id"] not in changes.created], body)
     for type_, edges in _by_type(changes.relations.values()).items():
