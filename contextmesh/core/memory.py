@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from contextmesh.core.chains import NodeTypes, Rels, walk_chain
-from contextmesh.core.events import Event, canonical, decode, encode, to_microseconds
+from contextmesh.core.events import Event, canonical, decode, detached, encode, to_microseconds
 from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, matches
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import (
@@ -435,5 +435,12 @@ class InMemoryGraphStore:
         return
 
 
-def _detached(relation: Relation) -> Relation:
-    return Relation(**canonical(relation.to_dict()))
+def _detached(row: Relation) -> Relation:
+    return Relation(
+        id=row.id,
+        source=row.source,
+        target=row.target,
+        type=row.type,
+        data=detached(row.data) if row.data else {},
+        provenance=detached(row.provenance),
+    )

@@ -11,7 +11,7 @@ from contextmesh.core.stores import Entry, EventStore, GraphStore
 from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState, ProjectionError
 
 PAGE = 1000
-MAX_PAGE_CHARACTERS = 500_000  # a query carries each text some three times over, and a server takes 512 MB at most
+MAX_PAGE_CHARACTERS = 2_000_000  # a query carries each text some three times over, and a server takes 512 MB at most
 MAX_STUCK = 3
 MAX_SWAPS = 20
 Progress = Callable[[int, int], None]

@@ -12,7 +12,6 @@ from typing import Any
 
 import falkordb
 import redis
-from falkordb.helpers import stringify_param_value
 
 from contextmesh.core.chains import NodeTypes, Rels
 from contextmesh.core.events import (
@@ -113,10 +112,10 @@ class FalkorDBGraphStore:
     def _rows(self, query: str, **parameters: Any) -> list[list[Any]]:
         """Read rows of text, whole numbers and nulls only; these come as they are, in half the client's time."""
         self._prepare()
-        values = " ".join(f"{name}={stringify_param_value(value)}" for name, value in parameters.items())
+        values = written(parameters)
 
         def ask() -> list[list[Any]]:
-            command = ("GRAPH.RO_QUERY", self.key, f"CYPHER {values} {query}", "timeout", READ_TIMEOUT_MS)
+            command = ("GRAPH.RO_QUERY", self.key, f"CYPHER {values}{query}", "timeout", READ_TIMEOUT_MS)
             answer = self._graph.execute_command(*command)
             if isinstance(answer[-1], redis.ResponseError):
                 raise answer[-1]
@@ -126,8 +125,11 @@ class FalkorDBGraphStore:
         return retried(self._server, ask)
 
     def _write(self, query: str, **parameters: Any) -> list[list[Any]]:
-        rows: list[list[Any]] = self._graph.query(query, parameters or None).result_set
-        return rows
+        text = f"CYPHER {written(parameters)}{query}" if parameters else query
+        answer = self._server.command("GRAPH.QUERY", self.key, text)
+        if isinstance(answer[-1], redis.ResponseError):
+            raise answer[-1]
+        return list(answer[1]) if len(answer) > 1 else []
 
     # head and indexes
 
@@ -425,7 +427,7 @@ class FalkorDBGraphStore:
             return False
         arguments = (SWAP, 3, f"{self._live}log", shadow.key, self.key, tip)
         try:
-            swapped = bool(self._server.redis.eval(*arguments))
+            swapped = bool(self._server.eval(*arguments))
         except OUTAGES:
             self._server.reconnect()
             swapped = not self._server.redis.exists(shadow.key)

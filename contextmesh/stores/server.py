@@ -3,8 +3,9 @@
 import atexit
 import importlib.metadata
 import os
+import threading
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import falkordb
 import platformdirs
@@ -41,6 +42,7 @@ class Server:
         self._folder = folder
         self._opener = os.getpid()
         self._closed = False
+        self._kept = threading.local()
         atexit.register(self.close)
 
     def __repr__(self) -> str:
@@ -56,6 +58,37 @@ class Server:
         """Raise ServerError if this `Server` was closed, even while another one keeps the same server running."""
         if self._closed:
             raise ServerError(f"{self.describe()} is closed here; open it again")
+
+    def eval(self, script: str, numkeys: int, *args: object) -> Any:
+        """Run a script; see `command`."""
+        return self.command("EVAL", script, numkeys, *args)
+
+    def command(self, *words: object) -> Any:
+        """Send one command over a connection that this thread keeps, and return the plain reply.
+
+        A commit is two commands, and the client's way through its pool takes as long as the server takes for one.
+
+        Raises:
+            redis.RedisError: As the client raises it; after an outage the next command connects anew.
+        """
+        self.check_open()
+        if isinstance(self.redis, RedisCluster):
+            return self.redis.execute_command(*words)
+        connection = self._connection()
+        try:
+            connection.send_command(*words)
+            return connection.read_response()
+        except redis.ResponseError:
+            raise
+        except BaseException:  # an answer may still be under way, which the next command must not take for its own
+            connection.disconnect()
+            raise
+
+    def _connection(self) -> Any:
+        kept = self._kept
+        if getattr(kept, "owner", None) != os.getpid():  # a forked child must not talk over its parent's connection
+            kept.connection, kept.owner = self.redis.connection_pool.get_connection(), os.getpid()
+        return kept.connection
 
     def describe(self) -> str:
         """Say where the server is, for people: a folder or an address, never a user name or password."""

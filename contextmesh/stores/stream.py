@@ -189,7 +189,7 @@ class FalkorDBEventStore:
         self._server.check_open()
         for _ in range(MAX_RESENDS):
             try:
-                return self._server.redis.eval(script, len(keys), *keys, *args)
+                return self._server.eval(script, len(keys), *keys, *args)
             except OUTAGES:
                 self._server.reconnect()
             except redis.ResponseError as error:

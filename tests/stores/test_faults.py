@@ -86,8 +86,8 @@ def test_an_append_of_unknown_outcome_lands_once(
     server: Server, graph: Graph, monkeypatch: pytest.MonkeyPatch, error: Exception, *, after: bool
 ) -> None:
     graph.add_object("Memory", id="before")
-    fault = Faulty(server.redis.eval, error, after=after)
-    monkeypatch.setattr(server.redis, "eval", fault)
+    fault = Faulty(server.eval, error, after=after)
+    monkeypatch.setattr(server, "eval", fault)
     with graph.batch():
         graph.add_object("Memory", id="a")
         graph.add_relation("a", "before", "MENTIONS", id="r")
@@ -102,15 +102,15 @@ def test_another_writer_comes_in_while_the_outcome_is_unknown(
 ) -> None:
     """The batch is in the log once, before or behind the other one."""
     other = opened(server, name)
-    real = server.redis.eval
+    real = server.eval
 
     def between() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(server.redis, "eval", real)
+            patch.setattr(server, "eval", real)
             other.add_object("Memory", id="theirs")
 
     monkeypatch.setattr(
-        server.redis, "eval", Faulty(real, redis.ConnectionError("closed"), after=after, between=between)
+        server, "eval", Faulty(real, redis.ConnectionError("closed"), after=after, between=between)
     )
     with graph.batch():
         graph.add_object("Memory", id="mine-1")
@@ -129,7 +129,7 @@ def test_an_outage_that_lasts_is_an_error_and_nothing_is_doubled_after(
         raise redis.ConnectionError("closed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(server.redis, "eval", down)
+        patch.setattr(server, "eval", down)
         with pytest.raises(
             ServerError, match=r"the connection to .* was lost, again after reconnecting; check the server"
         ):
@@ -224,7 +224,7 @@ def test_a_swap_of_unknown_outcome(
     server: Server, graph: Graph, name: str, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
     graph.add_object("Memory", id="a")
-    monkeypatch.setattr(server.redis, "eval", Faulty(server.redis.eval, redis.ConnectionError("closed"), after=after))
+    monkeypatch.setattr(server, "eval", Faulty(server.eval, redis.ConnectionError("closed"), after=after))
     assert graph.rebuild() == 1
     assert leftovers(server, name) == []
     graph.add_object("Memory", id="b")
@@ -253,6 +253,7 @@ class Endless(Exception):  # noqa: N818 - it ends what would not end
 def test_a_page_that_is_too_large_for_one_query(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event fits, a page of them does not: 1,000 events of 600 kB are past the server's 512 MB, here 1 MB."""
     own.redis.config_set("proto-max-bulk-len", "1mb")
+    monkeypatch.setattr("contextmesh.core.projection.MAX_PAGE_CHARACTERS", 500_000)
     graph = opened(own, "faults")
     for n in range(3):
         graph.add_object("Memory", {"rare": ["x" * 700_000]}, id=f"o{n}")
