@@ -116,7 +116,7 @@ class FalkorDBGraphStore:
 
         def ask() -> list[list[Any]]:
             command = ("GRAPH.RO_QUERY", self.key, f"CYPHER {values}{query}", "timeout", READ_TIMEOUT_MS)
-            answer = self._graph.execute_command(*command)
+            answer = self._server.command(*command)
             if isinstance(answer[-1], redis.ResponseError):
                 raise answer[-1]
             rows: list[list[Any]] = answer[1]

@@ -27,13 +27,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     def watch(store: FalkorDBGraphStore) -> list[str]:
         queries: list[str] = []
-        real = store._graph.execute_command
 
-        def execute_command(*command: Any) -> Any:
-            queries.append(command[2])
-            return real(*command)
+        def watched(send: Callable[..., Any]) -> Callable[..., Any]:
+            def noted(*words: Any) -> Any:
+                if str(words[0]).startswith("GRAPH."):
+                    queries.append(words[2])
+                return send(*words)
 
-        monkeypatch.setattr(store._graph, "execute_command", execute_command)
+            return noted
+
+        for owner, name in ((store._graph, "execute_command"), (store._server, "command")):
+            monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
         return queries
 
     return watch

@@ -200,8 +200,8 @@ def test_a_read_that_meets_an_outage_is_asked_again(
     server: Server, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.add_object("Memory", id="a")
-    fault = Faulty(graph._store._graph.execute_command, redis.ConnectionError("closed"), after=False)
-    monkeypatch.setattr(graph._store._graph, "execute_command", fault)
+    fault = Faulty(server.command, redis.ConnectionError("closed"), after=False)
+    monkeypatch.setattr(server, "command", fault)
     assert [row.id for row in graph.objects()] == ["a"]
     stream = Faulty(server.redis.xrange, redis.ConnectionError("closed"), after=True)
     monkeypatch.setattr(server.redis, "xrange", stream)
