@@ -2,7 +2,6 @@
 
 import enum
 import json
-import re
 import math
 from collections import OrderedDict
 from datetime import UTC, date, datetime, time, timedelta, timezone

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from contextmesh.core import projection
 from contextmesh.core.events import Clock, Event, FrozenClock, TickingClock, encode
 from contextmesh.core.graph import Graph
-from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.errors import (
     AlreadyExistsError,
     ConcurrentWriterError,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from contextmesh.core import projection
 from contextmesh.core.events import Event, FrozenClock, TickingClock, to_timestamp
 from contextmesh.core.graph import Graph
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.model import Object
 from contextmesh.core.projection import Changes, catch_up, fold, rebuild
 from contextmesh.core.reader import Reader
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.stores import EventStore, GraphStore
 from contextmesh.core.terms import terms
 from contextmesh.errors import ConcurrentWriterError, ContextMeshError, IncompatibleRuntimeState

@@ -8,9 +8,9 @@ import pytest
 
 from contextmesh.core.events import Event, TickingClock
 from contextmesh.core.graph import Graph
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import MAX_VIEWS, Behavior, Context, Runtime, Step, behavior
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server

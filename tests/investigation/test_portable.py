@@ -160,7 +160,10 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "another version": (edited(lambda row: row.update(v=2), 1), r"bad\.jsonl:1: no export of this version"),
     "a header of another kind": (line("[1, 2]", 1), r"bad\.jsonl:1: no export"),
     "an empty file": (lambda lines: [], r"bad\.jsonl:1: no export"),
-    "a line of another version": (edited(lambda row: row.update(v=2)), r"bad\.jsonl:8: .* has schema version 2, this reads up to 1"),
+    "a line of another version": (
+        edited(lambda row: row.update(v=2)),
+        r"bad\.jsonl:8: .* has schema version 2, this reads up to 1",
+    ),
     "no json": (line("{"), r"bad\.jsonl:8: the line cannot be read: "),
     "not a number": (line('{"v":1,"position":7,"last":NaN}'), r"bad\.jsonl:8: the line cannot be read"),
     "a list": (line("[]"), r"bad\.jsonl:8: the line cannot be read"),

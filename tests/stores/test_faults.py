@@ -109,9 +109,7 @@ def test_another_writer_comes_in_while_the_outcome_is_unknown(
             patch.setattr(server, "eval", real)
             other.add_object("Memory", id="theirs")
 
-    monkeypatch.setattr(
-        server, "eval", Faulty(real, redis.ConnectionError("closed"), after=after, between=between)
-    )
+    monkeypatch.setattr(server, "eval", Faulty(real, redis.ConnectionError("closed"), after=after, between=between))
     with graph.batch():
         graph.add_object("Memory", id="mine-1")
         graph.add_object("Memory", id="mine-2")
