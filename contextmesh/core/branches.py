@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from contextmesh.core import projection
-from contextmesh.core.display import table
+from contextmesh.core.display import counted, table
 from contextmesh.core.events import Event, canonical, to_json, to_timestamp
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore
@@ -120,8 +120,10 @@ class Diff:
         return "\n".join([self._headline(), *lines])
 
     def _headline(self) -> str:
-        apart = f"{len(self.divergent_objects)} objects and {len(self.divergent_relations)} relations differ"
-        events = f"{len(self.parent_only_events)} events only in the parent, {len(self.fork_only_events)} in the fork"
+        both = (counted(len(self.divergent_objects), "objects"), counted(len(self.divergent_relations), "relations"))
+        apart = f"{' and '.join(both)} differ"
+        here, there = counted(len(self.parent_only_events), "events"), len(self.fork_only_events)
+        events = f"{here} only in the parent, {there:,} in the fork"
         return f"{'identical' if self.is_identical else apart}; forked after {self.shared_to}; {events}"
 
     def __repr__(self) -> str:

@@ -18,3 +18,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 def _cells(row: Sequence[object]) -> str:
     return "".join(f'<td style="{STYLE}">{escape(str(value))}</td>' for value in row)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with what it counts.
+
+    Example:
+        >>> counted(1, "objects created"), counted(2, "conflicts"), counted(0, "relations differ")
+        ('1 object created', '2 conflicts', '0 relations differ')
+    """
+    noun, _, rest = what.partition(" ")
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}{f' {rest}' if rest else ''}"

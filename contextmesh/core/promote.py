@@ -19,7 +19,7 @@ from contextmesh.core.branches import (
     touched,
     without_lifecycle,
 )
-from contextmesh.core.display import table
+from contextmesh.core.display import counted, table
 from contextmesh.core.events import Event, to_json
 from contextmesh.core.graph import Graph
 from contextmesh.core.projection import Changes
@@ -109,8 +109,8 @@ class PromotePlan:
 
     def summary(self) -> str:
         """Return the plan in one line."""
-        parts = [f"{n} {name.replace('_', ' ')}" for name, n in self.counts().items() if n]
-        parts += [f"{len(self.conflicts)} conflicts"] if self.conflicts else []
+        parts = [counted(n, name.replace("_", " ")) for name, n in self.counts().items() if n]
+        parts += [counted(len(self.conflicts), "conflicts")] if self.conflicts else []
         return f"promote {self.from_branch!r}: {', '.join(parts) or 'nothing to do'}"
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class PromoteResult:
     applied_event_ids: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<PromoteResult: {self.plan.summary()}, {len(self.applied_event_ids)} events>"
+        return f"<PromoteResult: {self.plan.summary()}, {counted(len(self.applied_event_ids), 'events')}>"
 
     def _repr_html_(self) -> str:
         rows = [(name.replace("_", " "), n) for name, n in self.plan.counts().items() if n]

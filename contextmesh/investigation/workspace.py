@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 from tqdm.auto import tqdm
 
 from contextmesh.core.branches import Diff, diff, fork, position_at, snapshot
+from contextmesh.core.display import counted
 from contextmesh.core.events import Event, to_timestamp
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
@@ -631,7 +632,7 @@ def about(event: Event) -> str:
         return f"{row['source']} -{row['type']}-> {row['target']}"
     if event.type == "promote.applied":
         counts = {name.replace("_", " "): len(ids) for name, ids in payload.items() if isinstance(ids, list)}
-        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()) if n)
+        return ", ".join(counted(n, name) for name, n in sorted(counts.items()) if n)
     names = ("id", "target", "trigger", "run", "type")
     return str(_patched(event) or next((payload[name] for name in names if payload.get(name)), ""))
 

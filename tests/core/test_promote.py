@@ -1019,8 +1019,8 @@ def test_plan_and_result_show_themselves(graph: Graph, alt: Graph) -> None:
     alt.propose_patch("a", {"n": 1}, id="<i>open</i>")
     plan = planned(graph, alt)
     assert repr(plan) == (
-        "<PromotePlan: promote 'alt': 2 objects created, 1 objects patched, 1 objects removed, "
-        "1 relations created, 2 relations removed>"
+        "<PromotePlan: promote 'alt': 2 objects created, 1 object patched, 1 object removed, "
+        "1 relation created, 2 relations removed>"
     )
     result = promoted(graph, alt)
     assert repr(result) == f"<PromoteResult: {plan.summary()}, 8 events>"
