@@ -22,6 +22,7 @@ from contextmesh.core.branches import (
 from contextmesh.core.display import counted, table
 from contextmesh.core.events import Event, to_json
 from contextmesh.core.graph import Graph
+from contextmesh.core.model import Object, Relation
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import EventStore
 from contextmesh.errors import ConcurrentWriterError, PromoteConflictError, PromoteLineageError, UsageError
@@ -177,7 +178,7 @@ def promote(parent: Graph, fork: Graph, *, dry_run: bool = False) -> "PromotePla
         if plan.is_empty:
             return PromoteResult(plan=plan, computed_against=plan.computed_against)
         try:
-            return _apply(parent, plan, position)
+            return _apply(parent, fork, plan, position)
         except _MovedError:
             continue
     msg = f"other writers were faster {MAX_PROMOTES} times in a row; nothing was promoted, so try again"
@@ -411,7 +412,7 @@ def _event_at(log: EventStore, position: int) -> str | None:
 # Applying
 
 
-def _apply(parent: Graph, plan: PromotePlan, position: int) -> PromoteResult:
+def _apply(parent: Graph, fork: Graph, plan: PromotePlan, position: int) -> PromoteResult:
     guarded = False
 
     def guard() -> None:
@@ -425,7 +426,7 @@ def _apply(parent: Graph, plan: PromotePlan, position: int) -> PromoteResult:
             msg = "a promote is a batch of its own, and another one is open; promote before it or after it"
             raise UsageError(msg)
         marker = graph.emit(Event(type="promote.applied", payload=_marker(plan), actor="promote"))
-        _write(graph, plan, {"actor": "promote", "caused_by": marker.id})
+        _write(graph, fork, plan, marker.id)
         applied = tuple(event.id for event in graph.uncommitted[1:])
     return PromoteResult(
         plan=plan,
@@ -450,7 +451,8 @@ def _marker(plan: PromotePlan) -> dict[str, Any]:
     }
 
 
-def _write(graph: Graph, plan: PromotePlan, cause: dict[str, Any]) -> None:
+def _write(graph: Graph, fork: Graph, plan: PromotePlan, marker: str) -> None:
+    cause: dict[str, Any] = {"actor": "promote", "caused_by": marker}
     graph.get_objects([row["id"] for row in (*plan.objects_created, *plan.objects_patched)])  # read at once, not singly
     graph.get_objects(plan.objects_removed)
     graph.get_relations_by_id([*plan.relations_removed, *(row["id"] for row in plan.relations_created)])
@@ -458,11 +460,20 @@ def _write(graph: Graph, plan: PromotePlan, cause: dict[str, Any]) -> None:
         graph.remove_relation(key, **cause)
     for key in plan.objects_removed:
         graph.remove_object(key, **cause)
+    made = fork.get_objects([row["id"] for row in plan.objects_created])
     for row in plan.objects_created:
-        graph.add_object(row["type"], row["data"], id=row["id"], **cause)
+        graph.add_object(row["type"], row["data"], id=row["id"], caused_by=marker, **_author(made.get(row["id"])))
     for row in plan.objects_patched:
         why = f"promoted from the branch {plan.from_branch}"
         patch = graph.propose_patch(row["id"], row["data"], op="replace", rationale=why, **cause)
         graph.apply_patch(patch.id, **cause)
+    related = fork.get_relations_by_id([row["id"] for row in plan.relations_created])
     for row in plan.relations_created:
-        graph.add_relation(row["source"], row["target"], row["type"], row["data"], id=row["id"], **cause)
+        ends = (row["source"], row["target"], row["type"], row["data"])
+        graph.add_relation(*ends, id=row["id"], caused_by=marker, **_author(related.get(row["id"])))
+
+
+def _author(row: Object | Relation | None) -> dict[str, Any]:
+    """Return who made something in the fork, and on what evidence: a promote brings it over, it did not think of it."""
+    known = row.provenance if row else {}
+    return {"actor": str(known.get("actor") or "promote"), "evidence": list(known.get("evidence") or ())}

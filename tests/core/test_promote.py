@@ -853,7 +853,7 @@ def test_two_processes_promote_the_same_fork_at_once(
     """It is promoted once; who comes second finds nothing to do."""
     change_everything(alt)
     other, real = family.root(), promoting._planned
-    seen = interrupted(monkeypatch, lambda n: promoting._apply(other, *real(other, alt)), 1)
+    seen = interrupted(monkeypatch, lambda n: promoting._apply(other, alt, *real(other, alt)), 1)
     result = promoted(graph, alt)
     assert len(seen) == 2
     assert (result.marker_event_id, result.plan.is_empty) == (None, True)
@@ -1032,7 +1032,7 @@ def test_plan_and_result_show_themselves(graph: Graph, alt: Graph) -> None:
     graph.patch_object("a", {"n": 5})
     alt.patch_object("a", {"n": 6})
     shown = planned(graph, alt)
-    assert "1 conflicts" in repr(shown)
+    assert "1 conflict" in repr(shown)
     assert "conflict: both_changed" in shown._repr_html_()
     assert "nothing to do" in planned(graph, fork(graph))._repr_html_()
 
@@ -1200,3 +1200,14 @@ def main(step: str, data_dir: str, name: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def test_who_made_it_stays_who_made_it(graph: Graph) -> None:
+    alt = fork(graph, label="alt")
+    alt.add_object("Entity", {"n": 1}, id="mine", actor="ines", evidence=["evt_seen"])
+    alt.add_relation("mine", "mine", "RELATES_TO", id="theirs", actor="maya")
+    marker = promote(graph, alt).marker_event_id
+    made = graph.get_object("mine").provenance
+    assert (made["actor"], made["evidence"]) == ("ines", ["evt_seen"])
+    assert graph.get_relation("theirs").provenance["actor"] == "maya"
+    assert [(row.actor, row.caused_by) for row in list(graph.events)[-2:]] == [("ines", marker), ("maya", marker)]
