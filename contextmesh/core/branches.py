@@ -151,6 +151,7 @@ def fork(graph: Graph, at_event: str | int | None = None, label: str | None = No
         ReadOnlyError: the graph is read-only.
     """
     graph.check_writable()
+    _check_committed(graph)
     label = _checked_label(label)
     log, store, run_id = graph.log, graph.store, graph.new_run_id()
     newest = graph.catch_up()
@@ -173,12 +174,19 @@ def fork(graph: Graph, at_event: str | int | None = None, label: str | None = No
     return made
 
 
+def _check_committed(graph: Graph) -> None:
+    if graph.uncommitted:
+        msg = "a batch is open, whose events are not in the log yet; leave it first"
+        raise UsageError(msg)
+
+
 def snapshot(graph: Graph, position: int) -> Graph:
     """Return a read-only graph as it stood at a log position. Close its `store` when it is no longer needed.
 
     Raises:
         EventNotFoundError: the log does not reach to that position.
     """
+    _check_committed(graph)
     position = _position(graph.log, position)
     past = InMemoryEventStore(base=position, run_id=graph.run_id, name=graph.log.branch_name)
     log = ForkedEventStore(graph.log, past, position)

@@ -78,6 +78,8 @@ class Draft:
         check = None if checked else _PRECONDITIONS.get(event.type)
         if check and not (event.type in _NEW and self._ids.is_unused(_NEW[event.type](event.payload))):
             check(self._graph, event)
+            if event.type in _NEW:
+                self._ids.passed(_NEW[event.type](event.payload))
         return self._take(event, event.timestamp if recorded else self._timestamp)
 
     def state(self, event: Event) -> Event:

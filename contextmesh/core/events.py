@@ -524,6 +524,7 @@ class IDGen:
         self._used: dict[str, int] = {}
         self._stale: dict[str, int] = {}
         self._fresh: set[str] = set()
+        self._proven: set[str] = set()  # counters of which one number was looked up; a log may be filled without them
         self._lock = threading.RLock()
 
     def _next(self, counter: str, *, slowly: bool = False) -> int:
@@ -548,10 +549,16 @@ class IDGen:
     def is_unused(self, identifier: str) -> bool:
         """Whether nothing can carry this id: it was minted, and no other writer was seen since. True only once."""
         with self._lock:
-            if identifier in self._fresh:
-                self._fresh.discard(identifier)
-                return True
-            return False
+            fresh = identifier in self._fresh
+            self._fresh.discard(identifier)
+            found = minted(identifier) if fresh else None
+            return found is not None and found.counter in self._proven
+
+    def passed(self, identifier: str) -> None:
+        """Note that a minted id was looked up and is free, so that its counter goes beyond what the log holds."""
+        found = minted(identifier)
+        if found and found.branch == self._name:
+            self._proven.add(found.counter)
 
     def doubt(self) -> None:
         """Note that another writer was seen, who may have brought an id of a number that is reserved here."""

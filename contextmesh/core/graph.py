@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -186,8 +186,7 @@ class Graph(Reader):
                 )
                 raise IncompatibleRuntimeState(msg)
             if ours[1] == 0:
-                self._store = self._store.shadow()
-                self._store.claim(store.run_id)
+                self._adopt(store)
             self._log, self._head = store, None
             self._sinks.follow(store.run_id)
             self.ids = IDGen(store, store.branch_name)
@@ -249,6 +248,9 @@ class Graph(Reader):
             InvalidEventError: it is malformed, contradicts the graph, or is older than the event before it.
             AlreadyExistsError, NotFoundError: what it creates exists, or what it changes does not.
         """
+        for key in [event.id, *_brought_ids(event)]:
+            if isinstance(key, str):
+                self.ids.brought(key)
         self._commit(lambda draft: draft.add(event, brought=True, recorded=True))
 
     @contextmanager
@@ -504,6 +506,7 @@ class Graph(Reader):
         def build(draft: Draft) -> Object:
             if not self.ids.is_unused(object_id):
                 check_no_object(self, object_id)
+                self.ids.passed(object_id)
             event_id = self.ids.event()
             row = Object(id=object_id, type=type, data=fields, provenance=_created(event_id, actor, evidence))
             event = draft.state(
@@ -546,6 +549,7 @@ class Graph(Reader):
         def build(draft: Draft) -> Relation:
             if not self.ids.is_unused(relation_id):
                 check_no_relation(self, relation_id)
+                self.ids.passed(relation_id)
             event_id = self.ids.event()
             row = Relation(
                 id=relation_id,
@@ -611,6 +615,14 @@ class Graph(Reader):
             )
 
         self._commit(build)
+
+    def _adopt(self, log: EventStore) -> None:
+        """Draw the graph anew, from a log that it did not belong to."""
+        try:
+            projection.rebuild(log, self._store)
+        except ConcurrentWriterError:
+            msg = f"{self._store!r} goes with the log on its own server, not with {log!r}; use an in-memory graph store"
+            raise IncompatibleRuntimeState(msg) from None
 
     def load_schema(
         self,
@@ -729,6 +741,8 @@ class Graph(Reader):
             msg = f"op {op!r} with type {type!r}; a type goes with 'create', and only with it"
             raise InvalidPatchOperation(msg)
         check_data(updates)
+        if op == "create":
+            self.ids.brought(check_id(target))
         patch = Patch(
             id=self.ids.patch() if id is None else self.ids.brought(check_id(id)),
             target=check_id(target),
@@ -737,10 +751,10 @@ class Graph(Reader):
             type=check_kind(type) if type else None,
             actor=actor,
             rationale=rationale,
-            evidence=list(evidence),
+            evidence=_ids(evidence, "evidence"),
             expected_version=expected_version,
             llm_request_event_id=llm_request_event_id,
-            tool_request_event_ids=list(tool_request_event_ids),
+            tool_request_event_ids=_ids(tool_request_event_ids, "tool_request_event_ids"),
         )
         payload = {"patch": patch.to_dict()}
         event = Event(type="patch.proposed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
@@ -846,10 +860,18 @@ def _brought_ids(event: Event) -> list[str]:
     ):
         return []
     patch = event.payload.get("patch")
-    ids = [event.payload.get("id"), patch.get("id") if isinstance(patch, Mapping) else None]
+    named = patch if isinstance(patch, Mapping) else {}
+    ids = [event.payload.get("id"), named.get("id"), named.get("target") if named.get("op") == "create" else None]
     return [key for key in ids if isinstance(key, str)]
 
 
 def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:
-    supports = canonical(list(evidence), "payload.evidence")
-    return {"actor": actor, "created_by": event_id, "evidence": supports, "updated_by": event_id}
+    return {"actor": actor, "created_by": event_id, "evidence": _ids(evidence, "evidence"), "updated_by": event_id}
+
+
+def _ids(values: object, name: str) -> list[str]:
+    """Return a list of ids that a caller gives, or refuse what is none, such as one text."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        msg = f"{name} is {values!r}; expected a list of ids"
+        raise InvalidEventError(msg)
+    return list(canonical(list(values), f"payload.{name}"))

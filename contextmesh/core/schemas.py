@@ -42,6 +42,9 @@ def check_against(type: str, object_id: str, data: Mapping[str, Any], schema: Ma
     except Unresolvable as error:
         msg = f"the schema for {type} refers to what it does not hold: {error}; put it into its $defs"
         raise InvalidSchemaError(msg) from None
+    except (RecursionError, ArithmeticError) as error:
+        msg = f"the schema for {type} cannot be worked out for {object_id!r}: {error.__class__.__name__}; simplify it"
+        raise InvalidSchemaError(msg) from None
     if errors:
         shown = "; ".join(f"{_field(error.json_path)}: {error.message[:200]}" for error in errors[:SHOWN])
         more = f"; and {len(errors) - SHOWN} more" if len(errors) > SHOWN else ""

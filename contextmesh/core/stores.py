@@ -445,7 +445,7 @@ def check_forks(position: int, name: str, branches: Iterable[Branch]) -> None:
 
 def check_drop(name: str, branches: Sequence[Branch]) -> None:
     """Refuse to drop a branch that does not exist, or that others were forked from."""
-    if name not in {row.name for row in branches}:
+    if not any(row.name == name for row in branches):
         raise missing_branch(name, branches)
     children = [row.name for row in branches if row.parent == name]
     if children:

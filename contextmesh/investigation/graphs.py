@@ -33,6 +33,7 @@ def open_graph(server: "Server", name: str, clock: Clock | None) -> Graph:
 def open_branch(graph: Graph, store: "GraphStore", name: str) -> Graph:
     """Return the graph of a branch; it is disposable, so that one that is gone is replayed from the log."""
     log, store = graph.log.branch(name), store.branch(name)
+    log.tip()  # another process may just have dropped it, and opening its graph would make that anew
     return graph.on(log, store, read_only=True) if graph.read_only else _in_step(log, store, graph.clock, name)
 
 

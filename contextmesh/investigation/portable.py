@@ -166,7 +166,9 @@ def write_log(log: "FalkorDBEventStore", batches: Sequence[Batch]) -> None:
     for event in (event for batch in batches for event in batch):
         payload = event.payload
         patch = payload.get("patch")
-        ids = [event.id, payload.get("id"), patch.get("id") if isinstance(patch, dict) else None]
+        named = patch if isinstance(patch, dict) else {}
+        made = named.get("target") if named.get("op") == "create" else None
+        ids = [event.id, payload.get("id"), named.get("id"), made]
         for found in (minted(key) for key in ids if isinstance(key, str)):
             if found and found.branch:
                 branches.add(found.branch)

@@ -1,7 +1,7 @@
 """Workspace: what a user types. It is one named graph memory in FalkorDB, or one of its branches."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -17,7 +17,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.core.promote import PromotePlan, PromoteResult, promote
 from contextmesh.core.runtime import Runtime
-from contextmesh.errors import ReadOnlyError, UsageError
+from contextmesh.errors import NotFoundError, ReadOnlyError, UsageError
 from contextmesh.investigation import portable
 from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
 from contextmesh.investigation.graphs import open_branch, shown_progress
@@ -476,17 +476,11 @@ class Workspace:
 
         `parent` is empty for a branch of the workspace itself; `events` counts its own.
         """
-        rows = [
-            (
-                row.name,
-                row.label,
-                row.parent,
-                row.position,
-                self.graph.log.branch(row.name).tip() - row.position,
-                row.created_at,
-            )
-            for row in self.graph.log.branches()
-        ]
+        rows = []
+        for row in self.graph.log.branches():
+            with suppress(NotFoundError):  # another process has just dropped it
+                events = self.graph.log.branch(row.name).tip() - row.position
+                rows.append((row.name, row.label, row.parent, row.position, events, row.created_at))
         return frame(rows, ("branch", "label", "parent", "forked_after", "events", "created_at"))
 
     def drop_branch(self, name: str) -> None:
@@ -529,6 +523,9 @@ class Workspace:
         return promote(self.graph, self._graph_of(fork), dry_run=dry_run)
 
     def _graph_of(self, other: "Workspace | str") -> Graph:
+        if not isinstance(other, (str, Workspace)):
+            msg = f"expected a branch or its name, got a {other.__class__.__name__}"
+            raise UsageError(msg)
         return open_branch(self.graph, self._store, other) if isinstance(other, str) else other.graph
 
     def at(self, *, position: int | None = None, time: datetime | str | None = None) -> "Workspace":
@@ -547,7 +544,7 @@ class Workspace:
             msg = "expected either a position or a time"
             raise UsageError(msg)
         if position is None:
-            position = position_at(self.graph.log, to_timestamp(datetime.fromisoformat(str(moment(time)))))
+            position = position_at(self.graph.log, _timestamp(time))
         graph = snapshot(self.graph, position)
         title = f" at position {position}"
         made = Workspace(self._server, graph, self.name, vocabulary=self.vocabulary, title=title)
@@ -635,6 +632,14 @@ def about(event: Event) -> str:
         return ", ".join(counted(n, name) for name, n in sorted(counts.items()) if n)
     names = ("id", "target", "trigger", "run", "type")
     return str(_patched(event) or next((payload[name] for name in names if payload.get(name)), ""))
+
+
+def _timestamp(time: datetime | str | None) -> str:
+    try:
+        return to_timestamp(datetime.fromisoformat(str(moment(time))))
+    except OverflowError:
+        msg = f"the time {time!s} is outside the years 1 to 9999 in UTC; expected one within"
+        raise UsageError(msg) from None
 
 
 def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """Which keys a workspace has on a server, and how the server is asked."""
 
+import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -51,12 +52,14 @@ def leftovers(server: Server, name: str) -> list[str]:
     """Return the keys that an interrupted rebuild or look into the past left behind.
 
     One that was used a moment ago may belong to a rebuild that is under way, or to somebody who is looking; a look
-    may last a day. A branch may have such a name, too, and is none.
+    may last a day. A branch may have such a name, too, and is none; the graph of a dropped branch is one.
     """
     pattern = re.compile(r"cm:\{[^}]+\}:((?:rebuild|at-\d+|restore)-[0-9a-f]+):(?:graph|log)")
-    branches = set(retried(server, lambda: server.redis.hkeys(f"cm:{{{name}}}:branches")))
+    branches = retried(server, lambda: server.redis.hgetall(f"cm:{{{name}}}:branches"))
+    dropped = {f"cm:{{{name}}}:{key!s}:graph" for key, text in branches.items() if json.loads(text).get("dropped")}
     found = ((key, pattern.fullmatch(key)) for key in workspace_keys(server, name))
     kept = [(key, match[1]) for key, match in found if match and match[1] not in branches]
+    kept += [(key, "") for key in workspace_keys(server, name) if key in dropped]
     return [key for key, part in kept if retried(server, partial(_idle_s, server, key)) >= _patience_s(part)]
 
 

@@ -132,8 +132,10 @@ class FalkorDBEventStore:
     @property
     def run_id(self) -> str:  # noqa: D102 - the protocol says it, here and below
         if not self._run_id:
-            self.begin()
             rows = self._range("-", f"{self.base}-1", 1)
+            if not rows:
+                self.begin()
+                rows = self._range("-", f"{self.base}-1", 1)
             header = msgspec.json.decode(rows[0][1].get("header", "{}")) if rows else {}
             self._run_id = str(header.get("run") or self.key)
         return self._run_id
@@ -153,6 +155,8 @@ class FalkorDBEventStore:
 
     def tip(self) -> int:  # noqa: D102
         top: Any = retried(self._server, lambda: self._server.redis.xrevrange(self.key, count=1))
+        if not top and self.branch_name:  # a branch begins with its header
+            raise dropped_branch(self.branch_name)
         return _position(top[0][0]) if top else self.base
 
     def begin(self) -> None:
@@ -207,6 +211,8 @@ class FalkorDBEventStore:
         if limit < 1:
             return []
         rows = self._range(f"{after + 1}-0", "+", limit)
+        if not rows:
+            self.tip()  # refuses a branch that was dropped, which would read as one without events
         if rows and _last(rows[-1]) > _position(rows[-1][0]):
             rows += self._range(f"{_position(rows[-1][0]) + 1}-0", f"{_last(rows[-1])}-0", None)
         return [_entry(row) for row in rows]

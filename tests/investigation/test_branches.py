@@ -286,3 +286,33 @@ def _exported(ws: Workspace, folder: Path) -> Path:
     path = folder / "export.jsonl"
     ws.export(path)
     return path
+
+
+def test_a_dropped_branch_says_so_and_leaves_no_graph(
+    acme: Workspace, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyspace, "LEFTOVER_AFTER_S", 0)
+    other = opened(acme.name)
+    acme.fork("gone").fact("x", "X", entity_type="change")
+    still = other.branch("gone")
+    acme.drop_branch("gone")
+    for use in (lambda: still.export(tmp_path / "gone.jsonl"), lambda: len(still.graph.events), still.rebuild):
+        with pytest.raises(NotFoundError, match="'gone' was dropped, perhaps by another process"):
+            use()
+    assert not (tmp_path / "gone.jsonl").exists()
+    acme._server.db.select_graph(f"cm:{{{acme.name}}}:gone:graph").query("CREATE (:Head {seq: 1})")
+    assert acme.doctor()["removed"] == [f"cm:{{{acme.name}}}:gone:graph"]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x", [], True])
+def test_only_a_branch_can_be_compared(acme: Workspace, wrong: object) -> None:
+    for use in (acme.diff, acme.promote):
+        with pytest.raises(UsageError, match="expected a branch or its name, got a"):
+            use(wrong)
+    with pytest.raises(NotFoundError, match="no branch"):
+        acme.drop_branch(wrong)
+
+
+def test_a_time_beyond_the_calendar(acme: Workspace) -> None:
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        acme.at(time="0001-01-01T00:00+14:00")

@@ -1,0 +1,94 @@
+"""Minted ids: none is given out twice, however the ids before it came into the log."""
+
+from collections.abc import Callable
+
+import pytest
+
+from contextmesh.core.branches import fork, snapshot
+from contextmesh.core.events import Event
+from contextmesh.core.graph import Graph
+from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.errors import AlreadyExistsError, InvalidEventError, InvalidSchemaError, UsageError
+from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
+from contextmesh.stores.server import Server
+
+
+@pytest.fixture(params=["memory", "falkordb"])
+def made(request: pytest.FixtureRequest, server: Server, name: str) -> Callable[[], Graph]:
+    if request.param == "memory":
+        return Graph
+    return lambda: Graph(FalkorDBEventStore(server, name), FalkorDBGraphStore(server, name))
+
+
+def test_what_a_patch_creates_counts(made: Callable[[], Graph]) -> None:
+    graph = made()
+    graph.propose_patch("Person#1", {"name": "Ann"}, op="create", type="Person", id="p")
+    graph.apply_patch("p")
+    assert graph.add_object("Person", {"name": "Bob"}).id == "Person#2"
+    patch = {"id": "q", "target": "Person#3", "op": "create", "type": "Person", "status": "proposed"}
+    graph.emit(Event(type="patch.proposed", payload={"patch": patch}))
+    graph.apply_patch("q")
+    assert graph.add_object("Person").id == "Person#4"
+    assert graph.get_object("Person#1").data == {"name": "Ann"}
+
+
+def test_what_is_replayed_counts(made: Callable[[], Graph]) -> None:
+    source = Graph()
+    for n in range(2):
+        source.add_object("Person", {"n": n})
+    source.add_relation("a", "b", "KNOWS")
+    graph = made()
+    for event in source.events:
+        graph.replay(event)
+    assert graph.add_object("Person").id == "Person#3"
+    assert graph.add_relation("c", "d", "KNOWS").id == "rel_002"
+    ids = [event.id for event in graph.events]
+    assert len(set(ids)) == len(ids) == 5
+
+
+def test_a_log_that_was_filled_without_its_counters_overwrites_nothing() -> None:
+    source = Graph()
+    source.add_object("Person", {"name": "Ann"})
+    log = InMemoryEventStore()
+    log.append_many(list(source.events), expected=0, commit_id="a")
+    graph = Graph(log, InMemoryGraphStore())
+    with pytest.raises(AlreadyExistsError, match="Person#1"):
+        graph.add_object("Person", {"name": "Bob"})
+    assert graph.get_object("Person#1").data == {"name": "Ann"}
+    assert graph.add_object("Person", {"name": "Bob"}).id == "Person#2"
+
+
+def test_evidence_is_a_list(made: Callable[[], Graph]) -> None:
+    graph = made()
+    for wrong in ("evt_001", None, 5):
+        with pytest.raises(InvalidEventError, match=r"evidence is .*; expected a list of ids"):
+            graph.add_object("Person", evidence=wrong)
+    assert len(graph.events) == 0
+
+
+def test_an_open_batch_is_no_moment_to_fork_or_look_back(made: Callable[[], Graph]) -> None:
+    graph = made()
+    with graph.batch():
+        graph.add_object("Person")
+        with pytest.raises(UsageError, match="a batch is open"):
+            fork(graph)
+        with pytest.raises(UsageError, match="a batch is open"):
+            snapshot(graph, 0)
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"properties": {"a": {"$ref": "#/properties/a"}}}])
+def test_a_schema_that_goes_round_in_circles(made: Callable[[], Graph], schema: dict) -> None:
+    graph = made()
+    graph.load_schema("Person", schema)
+    with pytest.raises(InvalidSchemaError, match="cannot be worked out"):
+        graph.add_object("Person", {"a": 1})
+    assert len(graph.events) == 1
+
+
+def test_a_graph_beside_its_log_can_be_attached(server: Server, name: str) -> None:
+    Graph(FalkorDBEventStore(server, name), FalkorDBGraphStore(server, name)).add_object("Person", id="ann")
+    graph = Graph(InMemoryEventStore(), FalkorDBGraphStore(server, f"{name}-b"))
+    graph.attach_store(FalkorDBEventStore(server, f"{name}-b"))
+    assert graph.store.key == f"cm:{{{name}-b}}:graph"
+    graph.add_object("Person", id="bob")
+    assert Graph(FalkorDBEventStore(server, f"{name}-b"), FalkorDBGraphStore(server, f"{name}-b")).get_object("bob")
