@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -229,12 +230,14 @@ def rebuild(log: EventStore, store: GraphStore, progress: Progress | None = None
     Raises:
         ConcurrentWriterError: other writers moved the tip before every one of 20 swaps.
     """
-    shadow = store.shadow()
-    shadow.claim(log.run_id)
-    for _ in range(MAX_SWAPS):
-        head = catch_up(log, shadow, progress=progress)
-        if store.swap(shadow, tip=head):
-            return head
-    shadow.close()
+    with ExitStack() as undone:
+        shadow = store.shadow()
+        undone.callback(shadow.close)
+        shadow.claim(log.run_id)
+        for _ in range(MAX_SWAPS):
+            head = catch_up(log, shadow, progress=progress)
+            if store.swap(shadow, tip=head):
+                undone.pop_all()
+                return head
     msg = f"other writers moved the log before each of {MAX_SWAPS} swaps; rebuild again when it is quieter"
     raise ConcurrentWriterError(msg)
