@@ -17,7 +17,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 def _cells(row: Sequence[object]) -> str:
-    return "".join(f'<td style="{STYLE}">{escape(str(value))}</td>' for value in row)
+    # The first cell says what the row is about, and stays in one piece.
+    styles = [f"{STYLE};white-space:nowrap", *[STYLE] * (len(row) - 1)]
+    return "".join(f'<td style="{style}">{escape(str(value))}</td>' for style, value in zip(styles, row, strict=True))
 
 
 def counted(n: int, what: str) -> str:
