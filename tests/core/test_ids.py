@@ -92,3 +92,12 @@ def test_a_graph_beside_its_log_can_be_attached(server: Server, name: str) -> No
     assert graph.store.key == f"cm:{{{name}-b}}:graph"
     graph.add_object("Person", id="bob")
     assert Graph(FalkorDBEventStore(server, f"{name}-b"), FalkorDBGraphStore(server, f"{name}-b")).get_object("bob")
+
+
+def test_a_patch_creates_and_removes_in_one_call(made: Callable[[], Graph]) -> None:
+    graph = made()
+    assert graph.patch_object("ann", {"n": 1}, op="create", type="Person").status == "applied"
+    assert graph.get_object("ann").data == {"n": 1}
+    assert graph.patch_object("ann", {}, op="remove").status == "applied"
+    assert graph.get_object("ann") is None
+    assert graph.patch_object("ann", {"n": 2}).status == "rejected"
