@@ -18,6 +18,7 @@ from contextmesh.core.draft import (
     proposed,
 )
 from contextmesh.core.events import (
+    PATCH_OPERATIONS,
     Clock,
     Event,
     IDGen,
@@ -739,6 +740,9 @@ class Graph(Reader):
         Raises:
             InvalidPatchOperation: an unknown op, or `create` without a type.
         """
+        if op not in PATCH_OPERATIONS:
+            msg = f"a patch with op {op!r}; expected one of {', '.join(PATCH_OPERATIONS)}"
+            raise InvalidPatchOperation(msg)
         if (op == "create") != (type is not None):
             msg = f"op {op!r} with type {type!r}; a type goes with 'create', and only with it"
             raise InvalidPatchOperation(msg)

@@ -8,7 +8,13 @@ from contextmesh.core.branches import fork, snapshot
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
-from contextmesh.errors import AlreadyExistsError, InvalidEventError, InvalidSchemaError, UsageError
+from contextmesh.errors import (
+    AlreadyExistsError,
+    InvalidEventError,
+    InvalidPatchOperation,
+    InvalidSchemaError,
+    UsageError,
+)
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
 
@@ -101,3 +107,8 @@ def test_a_patch_creates_and_removes_in_one_call(made: Callable[[], Graph]) -> N
     assert graph.patch_object("ann", {}, op="remove").status == "applied"
     assert graph.get_object("ann") is None
     assert graph.patch_object("ann", {"n": 2}).status == "rejected"
+
+
+def test_an_unknown_operation(made: Callable[[], Graph]) -> None:
+    with pytest.raises(InvalidPatchOperation, match="op 'weird'; expected one of create, update, replace, remove"):
+        made().propose_patch("ann", {}, op="weird")
