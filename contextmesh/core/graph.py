@@ -31,7 +31,7 @@ from contextmesh.core.events import (
     minted,
 )
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
-from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.model import Object, Patch, Relation, same
 from contextmesh.core.projection import Changes, Progress
 from contextmesh.core.reader import Reader
 from contextmesh.core.sinks import EventSink, OverflowPolicy, SinkConfig, SinkMetrics, SinkStatus
@@ -699,7 +699,7 @@ class Graph(Reader):
                 tool_request_event_ids=tool_request_event_ids,
                 expected_version=expected_version,
             )
-            return self.apply_patch(patch_id, actor=actor, frame_id=frame_id)
+            return self.apply_patch(patch_id, actor=actor, caused_by=caused_by, frame_id=frame_id)
 
         return self._commit(build)
 
@@ -840,7 +840,7 @@ def _applied(patch: Patch, old: Object | None, event_id: str) -> dict[str, Any]:
     changed = sorted(
         key
         for key in before.keys() | after.keys()
-        if before.get(key) != after.get(key) or (key in before) != (key in after)
+        if not same(before.get(key), after.get(key)) or (key in before) != (key in after)
     )
     row = Object(
         id=patch.target,

@@ -172,7 +172,8 @@ class Runtime:
             >>> len(runtime.promote(alt).applied_event_ids), runtime.diff(alt).is_identical
             (2, True)
         """
-        return Runtime(branches.fork(self.graph, at_event, label), self._behaviors, after=self._after)
+        made = branches.fork(self.graph, at_event, label)
+        return Runtime(made, self._behaviors, after=min(self._after, branches.lineage(made.log)[-1][1]))
 
     def diff(self, other: "Runtime") -> Diff:
         """Return how this graph and another of its family differ, this one taken as the parent.

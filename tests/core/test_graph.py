@@ -1006,3 +1006,12 @@ def test_a_patch_that_was_accepted_can_be_applied(prepared: Graph, field: str) -
     except InvalidEventError:
         return
     assert prepared.apply_patch("q").status == "applied"
+
+
+def test_a_patch_tells_a_boolean_from_a_number_and_names_its_cause() -> None:
+    graph = Graph()
+    graph.add_object("Entity", {"n": 1}, id="a")
+    graph.patch_object("a", {"n": True}, caused_by="evt_why")
+    proposed, applied = list(graph.events)[-2:]
+    assert applied.payload["diff"] == {"n": {"old": 1, "new": True}}
+    assert (proposed.caused_by, applied.caused_by) == ("evt_why", "evt_why")

@@ -434,3 +434,16 @@ def test_a_view_that_never_rests_is_given_up(opened: Callable[[], Graph]) -> Non
     with pytest.raises(ConcurrentWriterError, match="other writers moved the graph 5 times while a view was built"):
         Runtime(graph, [looker]).step()
     assert types(graph.events)[-1] == "behavior.failed"
+
+
+def test_a_fork_before_where_a_runtime_began_sees_its_own_triggers() -> None:
+    @behavior(name="seer", on=["object.created"])
+    def see(event: Event, graph: Graph, ctx: Context) -> None:
+        graph.emit(Event(type="note.seen", payload={"id": event.payload["id"]}, **ctx.cause))
+
+    graph = Graph()
+    for n in range(5):
+        graph.add_object("Entity", id=f"e{n}")
+    forked = Runtime(graph, [see], after=5).fork(at_event=2)
+    forked.graph.add_object("Entity", id="new")
+    assert [trigger.event.payload["id"] for trigger in forked.pending()] == ["new"]
