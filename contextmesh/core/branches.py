@@ -135,6 +135,13 @@ class Diff:
         return table(f"Diff: {self._headline()}", ("what", "id", "how"), rows)
 
 
+def check_committed(*graphs: Graph) -> None:
+    """Refuse to look at graphs as their logs have them while a batch is open, which no log has yet."""
+    if any(graph.in_batch for graph in graphs):
+        msg = "a batch is open, and its events are not in the log yet; do this before it or after it"
+        raise UsageError(msg)
+
+
 # Forking
 
 
@@ -151,21 +158,15 @@ def fork(graph: Graph, at_event: str | int | None = None, label: str | None = No
         ReadOnlyError: the graph is read-only.
     """
     graph.check_writable()
-    _check_committed(graph)
+    check_committed(graph)
     label = _checked_label(label)
     log, store, run_id = graph.log, graph.store, graph.new_run_id()
     newest = graph.catch_up()
     base = None if at_event is None else _position(log, at_event)
     with ExitStack() as undone:  # a fork that fails leaves no half of one
-        shadow = store.copy(run_id)
+        shadow = _drawn(store, base, run_id)
         undone.callback(shadow.close)
-        reached = shadow.head()
-        base = base if base is not None else reached or newest
-        if reached > base:  # a copy cannot go back, so the past is replayed
-            shadow.close()
-            shadow = store.shadow()
-            undone.callback(shadow.close)
-            shadow.claim(run_id)
+        base = base if base is not None else shadow.head() or newest
         branch = _begun(log, base, label, run_id, to_timestamp(graph.clock.now()))
         undone.callback(store.drop_branch, branch.branch_name)
         undone.callback(log.drop_branch, branch.branch_name)
@@ -174,35 +175,39 @@ def fork(graph: Graph, at_event: str | int | None = None, label: str | None = No
     return made
 
 
-def _check_committed(graph: Graph) -> None:
-    if graph.uncommitted:
-        msg = "a batch is open, whose events are not in the log yet; leave it first"
-        raise UsageError(msg)
-
-
 def snapshot(graph: Graph, position: int) -> Graph:
     """Return a read-only graph as it stood at a log position. Close its `store` when it is no longer needed.
 
     Raises:
         EventNotFoundError: the log does not reach to that position.
     """
-    _check_committed(graph)
+    check_committed(graph)
     position = _position(graph.log, position)
     past = InMemoryEventStore(base=position, run_id=graph.run_id, name=graph.log.branch_name)
     log = ForkedEventStore(graph.log, past, position)
-    purpose = f"at-{position}"
-    store = graph.store.copy(graph.run_id, purpose) if graph.catch_up() == position else graph.store.shadow(purpose)
-    try:
-        if store.head() > position:  # another writer was faster than the copy
-            store.close()
-            store = graph.store.shadow(purpose)
-        store.claim(graph.run_id)
+    with ExitStack() as undone:
+        store = _drawn(graph.store, position, graph.run_id, f"at-{position}")
+        undone.callback(store.close)
         projection.catch_up(log, store)
         store.index()
-        return graph.on(log, store, read_only=True)
-    except BaseException:
-        store.close()
-        raise
+        found = graph.on(log, store, read_only=True)
+        undone.pop_all()
+    return found
+
+
+def _drawn(store: GraphStore, position: int | None, run_id: str, purpose: str = "rebuild") -> GraphStore:
+    """Return a shadow to catch up to a position: a copy where it is not beyond that, else an empty one."""
+    if position is None or store.head() <= position:
+        copy = store.copy(run_id, purpose)
+        if position is None or copy.head() <= position:
+            return copy
+        copy.close()  # another writer was faster, and a copy cannot go back
+    with ExitStack() as undone:
+        shadow = store.shadow(purpose)
+        undone.callback(shadow.close)
+        shadow.claim(run_id)
+        undone.pop_all()
+    return shadow
 
 
 def position_at(log: EventStore, timestamp: str) -> int:
@@ -381,9 +386,7 @@ def without_lifecycle(events: Iterable[Event]) -> tuple[Event, ...]:
 
 def compare[T](parent: Graph, other: Graph, shared: int, look: Callable[[Side, Side], T]) -> T:
     """Look at two graphs at one position each; if one moves meanwhile, look again."""
-    if parent.uncommitted or other.uncommitted:
-        msg = "a batch is open, and its events are not in the log yet; compare and promote before it or after it"
-        raise UsageError(msg)
+    check_committed(parent, other)
     for _ in range(MAX_LOOKS):
         sides = [_side(graph, shared) for graph in (parent, other)]
         _read(*sides)

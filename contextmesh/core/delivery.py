@@ -5,9 +5,8 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
-from contextmesh.core.events import Event, detached
+from contextmesh.core.events import Event
 from contextmesh.core.sinks import EventSink, SinkConfig, SinkMetrics, SinkState, SinkStatus
 from contextmesh.core.worker import Worker
 from contextmesh.errors import AlreadyExistsError, NotFoundError, UsageError
@@ -231,7 +230,7 @@ class Listeners:
 
     def _call(self, callback: Listener, event: Event) -> None:
         try:
-            callback(replace(event, payload=detached(event.payload)))
+            callback(event.copied())
         except Exception as error:  # one listener must harm neither the commit nor the others
             with suppress(Exception):  # the same for a log handler
                 _logger.warning("a listener of the graph failed at event %s", event.id, exc_info=error)

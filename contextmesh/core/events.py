@@ -106,6 +106,10 @@ class Event:
             timestamp=timestamp,
         )
 
+    def copied(self) -> "Event":
+        """Return an equal event whose payload shares nothing with this one's."""
+        return self.recorded(self.id, detached(self.payload), self.timestamp)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data, in the order in which it is written."""
         return {

@@ -153,6 +153,11 @@ class Graph(Reader):
         return self._log.run_id
 
     @property
+    def in_batch(self) -> bool:
+        """Whether this thread has a batch open, whose events are not in the log yet."""
+        return self._mine() is not None
+
+    @property
     def uncommitted(self) -> tuple[Event, ...]:
         """The events of the batch that is open in this thread, oldest first."""
         draft = self._mine()
@@ -240,7 +245,7 @@ class Graph(Reader):
         for key in _brought_ids(event):
             self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
-        return recorded.recorded(recorded.id, detached(recorded.payload), recorded.timestamp)
+        return recorded.copied()
 
     def replay(self, event: Event) -> None:
         """Commit an event exactly as another log recorded it, id and timestamp included, with every check of `emit`.
@@ -273,11 +278,8 @@ class Graph(Reader):
             draft = self._new_draft(self._known_head())
             if guard:
                 guard()
-            self._draft, self._owner = draft, threading.get_ident()
-            try:
+            with self._drafting(draft):
                 yield self
-            finally:
-                self._draft = self._owner = None
             self._land(draft, None, guard=guard)
 
     def _new_draft(self, head: int) -> Draft:
@@ -292,14 +294,16 @@ class Graph(Reader):
             if self._draft:
                 return build(self._draft)
             draft = self._new_draft(self._known_head())
-            result = self._build(draft, build)
+            with self._drafting(draft):
+                result = build(draft)
             return self._land(draft, build, result)  # type: ignore[no-any-return]
 
-    def _build[T](self, draft: Draft, build: Callable[[Draft], T]) -> T:
-        """Run `build` so that its reads see what it has already drafted."""
+    @contextmanager
+    def _drafting(self, draft: Draft) -> Iterator[None]:
+        """Let this thread's reads see what is already drafted."""
         self._draft, self._owner = draft, threading.get_ident()
         try:
-            return build(draft)
+            yield
         finally:
             self._draft = self._owner = None
 
@@ -337,15 +341,12 @@ class Graph(Reader):
         if guard:
             guard()
         if build:
-            return draft, self._build(draft, build)
+            with self._drafting(draft):
+                return draft, build(draft)
         try:
-            self._build(
-                draft,
-                lambda fresh: [
-                    fresh.add(event, brought=event.id in old.brought, recorded=event.id in old.replayed)
-                    for event in old.events
-                ],
-            )
+            with self._drafting(draft):
+                for event in old.events:
+                    draft.add(event, brought=event.id in old.brought, recorded=event.id in old.replayed)
         except (InvalidEventError, AlreadyExistsError, NotFoundError, InvalidPatchLifecycleState) as error:
             msg = f"another writer changed what this batch relied on: {error}; nothing was written, so read and repeat"
             raise ConcurrentWriterError(msg) from error

@@ -32,7 +32,8 @@ class Changes:
         patches: id -> the complete patch.
         verdicts: id of a patch proposed in an earlier batch -> (status, reason).
         schemas: object type -> its JSON Schema.
-        created: ids of the objects, relations and patches that these events bring; the others are there already.
+        created: ids of the objects that these events bring; the others are there already.
+        proposed: the same of patches.
     """
 
     removed_objects: dict[str, None] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Changes:
     verdicts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     schemas: dict[str, Any] = field(default_factory=dict)
     created: set[str] = field(default_factory=set)
+    proposed: set[str] = field(default_factory=set)
     prepared: Any = field(default=None, compare=False, repr=False)  # what a store has made of it ahead of `apply`
 
     def add(self, event: Event) -> None:
@@ -98,7 +100,7 @@ def _relation_removed(changes: Changes, event: Event) -> None:
 def _patch_proposed(changes: Changes, event: Event) -> None:
     patch = Patch(**event.payload["patch"])
     changes.patches[patch.id] = patch
-    changes.created.add(patch.id)
+    changes.proposed.add(patch.id)
 
 
 def _patch_applied(changes: Changes, event: Event) -> None:

@@ -25,7 +25,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import EventStore
-from contextmesh.errors import ConcurrentWriterError, PromoteConflictError, PromoteLineageError, UsageError
+from contextmesh.errors import ConcurrentWriterError, PromoteConflictError, PromoteLineageError
 
 MAX_PROMOTES = 20
 EVENTS_OF = {  # each change that a promote brings, and how many events it takes
@@ -413,18 +413,11 @@ def _event_at(log: EventStore, position: int) -> str | None:
 
 
 def _apply(parent: Graph, fork: Graph, plan: PromotePlan, position: int) -> PromoteResult:
-    guarded = False
-
     def guard() -> None:
-        nonlocal guarded
-        guarded = True
         if parent.position != position:
             raise _MovedError
 
     with parent.batch(guard=guard) as graph:
-        if not guarded:  # a batch within another is no batch of its own
-            msg = "a promote is a batch of its own, and another one is open; promote before it or after it"
-            raise UsageError(msg)
         marker = graph.emit(Event(type="promote.applied", payload=_marker(plan), actor="promote"))
         _write(graph, fork, plan, marker.id)
         applied = tuple(event.id for event in graph.uncommitted[1:])

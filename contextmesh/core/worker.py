@@ -5,10 +5,10 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
-from contextmesh.core.events import Event, detached
+from contextmesh.core.events import Event
 from contextmesh.core.sinks import DeliveryContext, OverflowPolicy, SinkConfig, SinkMetrics, SinkState, SinkStatus
 
 MAX_ERROR = 500  # characters of a sink's error that its status keeps
@@ -180,7 +180,7 @@ class Worker:
         context = DeliveryContext(run_id=self.run_id, sequence=position)
 
         def take() -> None:
-            self.config.sink.on_event(replace(event, payload=detached(event.payload)), context)
+            self.config.sink.on_event(event.copied(), context)
 
         self._attempt("on_event", take)
 

@@ -68,9 +68,9 @@ def projection_query(changes: Changes) -> tuple[str, dict[str, Any]]:
         )
         group(f"relate_{type_}", [_edge(row) for row in edges], body)
     patches = [{"id": row.id, "fields": _patch(row)} for _, row in sorted(changes.patches.items())]
-    proposed = [row for row in patches if row["id"] in changes.created]
+    proposed = [row for row in patches if row["id"] in changes.proposed]
     group("proposed", proposed, "CREATE (p:Patch) SET p = r.fields RETURN count(*) AS proposed")
-    settled = [row for row in patches if row["id"] not in changes.created]
+    settled = [row for row in patches if row["id"] not in changes.proposed]
     group("patches", settled, "MERGE (p:Patch {id: r.id}) SET p = r.fields RETURN count(*) AS patches")
     verdicts = [{"id": key, "status": s, "reason": clean(why)} for key, (s, why) in sorted(changes.verdicts.items())]
     body = "MATCH (p:Patch {id: r.id}) SET p.status = r.status, p.reason = r.reason RETURN count(*) AS verdicts"

@@ -99,6 +99,7 @@ class FalkorDBGraphStore:
     # one query
 
     def _read(self, query: str, **parameters: Any) -> list[list[Any]]:
+        """Read rows of any kind, as the client's parser makes them."""
         self._prepare()
         return self._ask(query, parameters)
 
@@ -112,24 +113,18 @@ class FalkorDBGraphStore:
     def _rows(self, query: str, **parameters: Any) -> list[list[Any]]:
         """Read rows of text, whole numbers and nulls only; these come as they are, in half the client's time."""
         self._prepare()
-        values = written(parameters)
-
-        def ask() -> list[list[Any]]:
-            command = ("GRAPH.RO_QUERY", self.key, f"CYPHER {values}{query}", "timeout", READ_TIMEOUT_MS)
-            answer = self._server.command(*command)
-            if isinstance(answer[-1], redis.ResponseError):
-                raise answer[-1]
-            rows: list[list[Any]] = answer[1]
-            return rows
-
-        return retried(self._server, ask)
+        timeout = ("timeout", READ_TIMEOUT_MS)
+        return retried(self._server, lambda: self._sent("GRAPH.RO_QUERY", query, parameters, *timeout))
 
     def _write(self, query: str, **parameters: Any) -> list[list[Any]]:
+        return self._sent("GRAPH.QUERY", query, parameters)
+
+    def _sent(self, command: str, query: str, parameters: Mapping[str, Any], *options: Any) -> list[list[Any]]:
         text = f"CYPHER {written(parameters)}{query}" if parameters else query
-        answer = self._server.command("GRAPH.QUERY", self.key, text)
+        answer = self._server.command(command, self.key, text, *options)
         if isinstance(answer[-1], redis.ResponseError):
             raise answer[-1]
-        return list(answer[1]) if len(answer) > 1 else []
+        return list(answer[1]) if len(answer) > 1 else []  # a query that returns nothing has no rows
 
     # head and indexes
 
@@ -227,9 +222,8 @@ class FalkorDBGraphStore:
             self._define(f"CREATE INDEX FOR ()-[r:`{check_relation_type(type_)}`]-() ON (r.id)")
             self._relation_types.add(type_)
         self.prepare(changes)
-        self._server.check_open()
         try:
-            rows = self._write(f"CYPHER expected={expected} new={new} {changes.prepared}")
+            rows = self._write(changes.prepared, expected=expected, new=new)
         except OUTAGES:
             self._server.reconnect()
             return self.head() == new

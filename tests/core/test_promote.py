@@ -779,7 +779,7 @@ def test_a_promote_into_a_look_at_the_past_is_refused(graph: Graph, alt: Graph) 
 def test_a_promote_within_a_batch_is_refused(graph: Graph, alt: Graph) -> None:
     alt.add_object("Task", id="t")
     before = len(graph.events)
-    with graph.batch(), pytest.raises(UsageError, match="a promote is a batch of its own, and another one is open"):
+    with graph.batch(), pytest.raises(UsageError, match="a batch is open, and its events are not in the log yet"):
         promote(graph, alt)
     with graph.batch():
         graph.add_object("Task", id="u")

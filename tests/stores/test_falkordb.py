@@ -814,3 +814,14 @@ def test_labels_and_fields_are_right_after_another_client_rebuilt(graph: Graph, 
     assert (beta["labels"], beta["field_beta"]) == (["Beta", "Node"], 8)
     assert (gamma["labels"], gamma["field_new"]) == (["Gamma", "Node"], 7)
     assert {row.type for row in objects(store)} == {"Beta", "Gamma"}
+
+
+def test_an_object_may_be_called_like_a_patch(graph: Graph, store: FalkorDBGraphStore) -> None:
+    """What is new is told for each by itself: settling a patch beside an object of its id doubles neither."""
+    graph.add_object("Memory", {"n": 1}, id="a")
+    graph.propose_patch("a", {"n": 2}, id="same")
+    with graph.batch():
+        graph.add_object("Memory", {"n": 0}, id="same")
+        graph.apply_patch("same")
+    assert store.cypher("MATCH (p:Patch {id: 'same'}) RETURN count(p), collect(p.status)")[1] == [[1, ["applied"]]]
+    assert store.cypher("MATCH (n:Node {id: 'same'}) RETURN count(n)")[1] == [[1]]
