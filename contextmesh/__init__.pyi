@@ -1,8 +1,9 @@
 from . import demo, widgets
 from .core.branches import Diff, DivergentObject, DivergentRelation
 from .core.delivery import SinkHandle
-from .core.events import Clock, Event, FrozenClock, IDGen, TickingClock
+from .core.events import Clock, Event, FrozenClock, TickingClock
 from .core.graph import Graph
+from .core.ids import IDGen
 from .core.memory import InMemoryEventStore, InMemoryGraphStore
 from .core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, View
 from .core.promote import PromoteConflict, PromotePlan, PromoteResult

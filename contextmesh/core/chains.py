@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from contextmesh.core.events import check_kind, check_relation_type
 from contextmesh.core.model import ChainMatch, Object, Relation
+from contextmesh.core.names import check_kind, check_relation_type
 from contextmesh.errors import UsageError
 
 MAX_CHAIN_HOPS = 10

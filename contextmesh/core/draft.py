@@ -4,18 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from contextmesh.core.events import (
-    TIMESTAMP_PATTERN,
-    Event,
-    IDGen,
-    check_envelope,
-    check_size,
-    detached,
-    prepare,
-    to_microseconds,
-    to_timestamp,
-)
+from contextmesh.core.events import TIMESTAMP_PATTERN, Event, detached, to_microseconds, to_timestamp
+from contextmesh.core.ids import IDGen
 from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.payloads import check_envelope, check_size, prepare
 from contextmesh.core.projection import Changes
 from contextmesh.core.reader import Reader
 from contextmesh.core.schemas import check_against

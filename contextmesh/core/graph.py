@@ -17,21 +17,12 @@ from contextmesh.core.draft import (
     objection,
     proposed,
 )
-from contextmesh.core.events import (
-    PATCH_OPERATIONS,
-    Clock,
-    Event,
-    IDGen,
-    canonical,
-    check_data,
-    check_id,
-    check_kind,
-    check_relation_type,
-    detached,
-    minted,
-)
+from contextmesh.core.events import Clock, Event, canonical, detached
+from contextmesh.core.ids import IDGen, created_ids, minted
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.model import Object, Patch, Relation, same
+from contextmesh.core.names import check_id, check_kind, check_relation_type
+from contextmesh.core.payloads import PATCH_OPERATIONS, check_data
 from contextmesh.core.projection import Changes, Progress
 from contextmesh.core.reader import Reader
 from contextmesh.core.sinks import EventSink, OverflowPolicy, SinkConfig, SinkMetrics, SinkStatus
@@ -242,7 +233,7 @@ class Graph(Reader):
         if minted(event.id):
             msg = f"ids such as {event.id!r} are the graph's to mint; leave it out, or choose another form"
             raise InvalidEventError(msg)
-        for key in _brought_ids(event):
+        for key in created_ids(event):
             self.ids.brought(key)
         recorded: Event = self._commit(lambda draft: draft.add(event, brought=bool(event.id)))
         return recorded.copied()
@@ -254,9 +245,8 @@ class Graph(Reader):
             InvalidEventError: it is malformed, contradicts the graph, or is older than the event before it.
             AlreadyExistsError, NotFoundError: what it creates exists, or what it changes does not.
         """
-        for key in [event.id, *_brought_ids(event)]:
-            if isinstance(key, str):
-                self.ids.brought(key)
+        for key in [event.id, *created_ids(event)]:
+            self.ids.brought(key)
         self._commit(lambda draft: draft.add(event, brought=True, recorded=True))
 
     @contextmanager
@@ -858,18 +848,6 @@ def _applied(patch: Patch, old: Object | None, event_id: str) -> dict[str, Any]:
         "diff": {key: {"old": before.get(key), "new": after.get(key)} for key in changed},
         "object": row.to_dict(),
     }
-
-
-def _brought_ids(event: Event) -> list[str]:
-    """Return the ids that an event of a caller's own making would create."""
-    if event.type not in {"object.created", "relation.created", "patch.proposed"} or not isinstance(
-        event.payload, Mapping
-    ):
-        return []
-    patch = event.payload.get("patch")
-    named = patch if isinstance(patch, Mapping) else {}
-    ids = [event.payload.get("id"), named.get("id"), named.get("target") if named.get("op") == "create" else None]
-    return [key for key in ids if isinstance(key, str)]
 
 
 def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:

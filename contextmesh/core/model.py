@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contextmesh.core.events import Event, canonical, check_kind
+from contextmesh.core.events import Event, canonical
+from contextmesh.core.names import check_kind
 from contextmesh.errors import NonSerializableEventError, UsageError
 
 Where = Mapping[str, Any]

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from contextmesh.core.chains import NodeTypes, Rels
-from contextmesh.core.events import TYPE_PATTERN, Event
+from contextmesh.core.events import Event
 from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation
+from contextmesh.core.names import TYPE_PATTERN
 from contextmesh.errors import (
     AlreadyExistsError,
     EventNotFoundError,

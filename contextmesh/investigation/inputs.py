@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from contextmesh.core.events import check_id
+from contextmesh.core.names import check_id
 from contextmesh.core.reader import MAX_HOPS
 from contextmesh.errors import UsageError
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from tqdm.auto import tqdm
 
-from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode, minted
+from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode
 from contextmesh.core.graph import Graph
+from contextmesh.core.ids import created_ids, minted
 from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, EventStore, mirrored
 from contextmesh.errors import AlreadyExistsError, ContextMeshError, ImportFileError, UsageError
 from contextmesh.investigation.inputs import SLOW_S
@@ -164,12 +165,7 @@ def write_log(log: "FalkorDBEventStore", batches: Sequence[Batch]) -> None:
     greatest: dict[str, int] = {}
     branches: set[str] = set()
     for event in (event for batch in batches for event in batch):
-        payload = event.payload
-        patch = payload.get("patch")
-        named = patch if isinstance(patch, dict) else {}
-        made = named.get("target") if named.get("op") == "create" else None
-        ids = [event.id, payload.get("id"), named.get("id"), made]
-        for found in (minted(key) for key in ids if isinstance(key, str)):
+        for found in map(minted, [event.id, *created_ids(event)]):
             if found and found.branch:
                 branches.add(found.branch)
             elif found:

@@ -12,8 +12,9 @@ from falkordb.node import Node
 from falkordb.path import Path
 
 from contextmesh.core.chains import NodeTypes, Rels
-from contextmesh.core.events import TYPE_PATTERN, check_kind, check_relation_type, to_json, to_microseconds
+from contextmesh.core.events import to_json, to_microseconds
 from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.names import TYPE_PATTERN, check_kind, check_relation_type
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import RESERVED_PROPERTIES, mirrored, searched
 from contextmesh.core.terms import search_text

@@ -14,12 +14,8 @@ import falkordb
 import redis
 
 from contextmesh.core.chains import NodeTypes, Rels
-from contextmesh.core.events import (
-    check_kind,
-    check_relation_type,
-    possible_ids,
-)
 from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation
+from contextmesh.core.names import check_kind, check_relation_type, possible_ids
 from contextmesh.core.projection import Changes
 from contextmesh.core.stores import MAX_FIELD_NAMES, Hit
 from contextmesh.errors import IncompatibleRuntimeState, InvalidEventError, QueryError

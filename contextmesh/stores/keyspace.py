@@ -57,9 +57,10 @@ def leftovers(server: Server, name: str) -> list[str]:
     pattern = re.compile(r"cm:\{[^}]+\}:((?:rebuild|at-\d+|restore)-[0-9a-f]+):(?:graph|log)")
     branches = retried(server, lambda: server.redis.hgetall(f"cm:{{{name}}}:branches"))
     dropped = {f"cm:{{{name}}}:{key!s}:graph" for key, text in branches.items() if json.loads(text).get("dropped")}
-    found = ((key, pattern.fullmatch(key)) for key in workspace_keys(server, name))
+    keys = workspace_keys(server, name)
+    found = ((key, pattern.fullmatch(key)) for key in keys)
     kept = [(key, match[1]) for key, match in found if match and match[1] not in branches]
-    kept += [(key, "") for key in workspace_keys(server, name) if key in dropped]
+    kept += [(key, "") for key in keys if key in dropped]
     return [key for key, part in kept if retried(server, partial(_idle_s, server, key)) >= _patience_s(part)]
 
 

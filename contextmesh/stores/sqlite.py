@@ -10,7 +10,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode, possible_ids
+from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode
+from contextmesh.core.names import possible_ids
 from contextmesh.core.stores import (
     Branch,
     Entry,
@@ -19,6 +20,7 @@ from contextmesh.core.stores import (
     check_drop,
     check_fork,
     check_forks,
+    dropped_branch,
     iter_pages,
     missing_branch,
     missing_event,
@@ -80,8 +82,8 @@ class _Log:
 
     def _tip(self, connection: sqlite3.Connection) -> int:
         found = rows(connection, TIP, self._id)
-        if not found:  # dropped since, perhaps by another process
-            raise missing_branch(self.branch_name, _branches(connection))
+        if not found:
+            raise dropped_branch(self.branch_name)
         return int(found[0][0])
 
     def append_many(self, events: Sequence[Event], *, expected: int, commit_id: str) -> int:

@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from contextmesh.core.events import TYPE_PATTERN, to_json
+from contextmesh.core.events import to_json
 from contextmesh.core.model import ORDERS, Where
+from contextmesh.core.names import TYPE_PATTERN
 from contextmesh.core.stores import RESERVED_PROPERTIES
 from contextmesh.stores.cypher import clean
 

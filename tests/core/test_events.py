@@ -15,27 +15,20 @@ from hypothesis import strategies as st
 
 from contextmesh.core.events import (
     MAX_DEPTH,
-    MAX_EVENT_BYTES,
     Clock,
     Event,
     FrozenClock,
-    IDGen,
-    Minted,
     TickingClock,
     canonical,
-    check_data,
-    check_id,
-    check_kind,
-    check_relation_type,
-    check_size,
     decode,
     encode,
-    minted,
-    prepare,
     to_json,
     to_microseconds,
     to_timestamp,
 )
+from contextmesh.core.ids import IDGen, Minted, minted
+from contextmesh.core.names import check_id, check_kind, check_relation_type
+from contextmesh.core.payloads import MAX_EVENT_BYTES, check_data, check_size, prepare
 from contextmesh.errors import (
     CorruptedEventPayloadError,
     InvalidEventError,

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from contextmesh.core import events
-from contextmesh.core.events import PATCH_OPERATIONS, REQUIRED, SCHEMA_VERSION, UPCASTS, Event, decode, encode, prepare
+from contextmesh.core.events import SCHEMA_VERSION, UPCASTS, Event, decode, encode
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.model import Object, Patch, Relation
+from contextmesh.core.payloads import PATCH_OPERATIONS, REQUIRED, prepare
 from contextmesh.core.projection import catch_up, fold
 from contextmesh.core.stores import EventStore
 from contextmesh.errors import CorruptedEventPayloadError

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from contextmesh.core.events import check_id
+from contextmesh.core.names import check_id
 from contextmesh.investigation.facts import Report, Skipped, digest, inside, relation_id
 
 

@@ -207,7 +207,7 @@ def test_a_dropped_branch_reads_nothing(log: SQLiteEventStore) -> None:
         lambda: fork.reserve("e", 1),
     ]
     for use in uses:
-        with pytest.raises(NotFoundError, match="no branch 'twig'; there are: none yet"):
+        with pytest.raises(NotFoundError, match="the branch 'twig' was dropped, perhaps by another process; fork anew"):
             use()
 
 
