@@ -1,12 +1,13 @@
 from . import demo, widgets
-from .core.branches import Diff, DivergentObject, DivergentRelation
 from .core.delivery import SinkHandle
+from .core.diff import Diff, DivergentObject, DivergentRelation
 from .core.events import Clock, Event, FrozenClock, TickingClock
 from .core.graph import Graph
 from .core.ids import IDGen
 from .core.memory import InMemoryEventStore, InMemoryGraphStore
 from .core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, View
-from .core.promote import PromoteConflict, PromotePlan, PromoteResult
+from .core.plan import PromoteConflict, PromotePlan
+from .core.promote import PromoteResult
 from .core.reader import Reader
 from .core.runtime import Runtime, behavior
 from .core.sinks import (

@@ -38,6 +38,7 @@ from contextmesh.errors import (
     NotFoundError,
     ProjectionError,
     ReadOnlyError,
+    UsageError,
 )
 
 MAX_COMMITS = 100
@@ -144,11 +145,6 @@ class Graph(Reader):
         return self._log.run_id
 
     @property
-    def in_batch(self) -> bool:
-        """Whether this thread has a batch open, whose events are not in the log yet."""
-        return self._mine() is not None
-
-    @property
     def uncommitted(self) -> tuple[Event, ...]:
         """The events of the batch that is open in this thread, oldest first."""
         draft = self._mine()
@@ -219,6 +215,12 @@ class Graph(Reader):
         if self.read_only:
             msg = "this connection may read and not write, or this is a look into the past; open the workspace"
             raise ReadOnlyError(msg)
+
+    def check_committed(self) -> None:
+        """Refuse, with UsageError, to take the log for all there is while this thread has a batch open."""
+        if self._mine() is not None:
+            msg = "a batch is open, and its events are not in the log yet; do this before it or after it"
+            raise UsageError(msg)
 
     # committing
 

@@ -12,25 +12,20 @@ import msgspec
 
 from contextmesh.core.chains import NodeTypes, Rels, walk_chain
 from contextmesh.core.events import Event, canonical, decode, detached, encode, to_microseconds
-from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, matches
-from contextmesh.core.projection import Changes
-from contextmesh.core.stores import (
-    Branch,
-    Entry,
-    EventStore,
+from contextmesh.core.forked import (
     ForkedEventStore,
-    Hit,
     check_cut,
     check_drop,
     check_fork,
     check_forks,
     dropped_branch,
     iter_pages,
-    mirrored,
     missing_branch,
     missing_event,
-    searched,
 )
+from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, matches
+from contextmesh.core.projection import Changes
+from contextmesh.core.stores import Branch, Entry, EventStore, Hit, mirrored, searched
 from contextmesh.core.terms import search_text
 from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 from contextmesh.core import branches
-from contextmesh.core.branches import Diff
+from contextmesh.core.diff import Diff, diff
 from contextmesh.core.events import Event
+from contextmesh.core.forked import lineage
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation, View, Where, lookup, matches
-from contextmesh.core.promote import PromotePlan, PromoteResult, promote
+from contextmesh.core.plan import PromotePlan
+from contextmesh.core.promote import PromoteResult, promote
 from contextmesh.core.reader import Reader
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError
 
@@ -173,7 +175,7 @@ class Runtime:
             (2, True)
         """
         made = branches.fork(self.graph, at_event, label)
-        return Runtime(made, self._behaviors, after=min(self._after, branches.lineage(made.log)[-1][1]))
+        return Runtime(made, self._behaviors, after=min(self._after, lineage(made.log)[-1][1]))
 
     def diff(self, other: "Runtime") -> Diff:
         """Return how this graph and another of its family differ, this one taken as the parent.
@@ -181,7 +183,7 @@ class Runtime:
         Raises:
             IncompatibleRuntimeState: the two share no history.
         """
-        return branches.diff(self.graph, other.graph)
+        return diff(self.graph, other.graph)
 
     @overload
     def promote(self, fork: "Runtime", dry_run: Literal[False] = False) -> PromoteResult: ...  # noqa: FBT002

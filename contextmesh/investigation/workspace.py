@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from tqdm.auto import tqdm
 
-from contextmesh.core.branches import Diff, diff, fork, position_at, snapshot
-from contextmesh.core.display import counted
-from contextmesh.core.events import Event, to_timestamp
+from contextmesh.core.branches import fork, position_at, snapshot
+from contextmesh.core.diff import Diff, diff
+from contextmesh.core.events import to_timestamp
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
-from contextmesh.core.promote import PromotePlan, PromoteResult, promote
+from contextmesh.core.plan import PromotePlan
+from contextmesh.core.promote import PromoteResult, promote
 from contextmesh.core.runtime import Runtime
 from contextmesh.errors import NotFoundError, ReadOnlyError, UsageError
 from contextmesh.investigation import portable
 from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
 from contextmesh.investigation.graphs import open_branch, shown_progress
+from contextmesh.investigation.history import about, concerns, happened
 from contextmesh.investigation.inputs import (
     SLOW_S,
     WORKSPACE,
@@ -390,10 +392,9 @@ class Workspace:
         """
         events = tqdm(self.graph.events, desc="reading the log", unit="event", delay=SLOW_S, leave=False)
         rows = [
-            _happened(position, event, object_id)
+            happened(position, event, object_id)
             for position, event in enumerate(events, 1)
-            if not event.type.startswith("relation.")
-            and object_id in (event.payload.get("id"), event.payload.get("target"), _patched(event))
+            if concerns(event, object_id)
         ]
         if not rows:
             needed(None, object_id, self._place())
@@ -621,44 +622,12 @@ class Loader:
         return self._workspace.ingest(read_postmortems(several))
 
 
-def about(event: Event) -> str:
-    """Return in a few words what an event is about."""
-    payload = event.payload
-    row = payload.get("relation")
-    if event.type == "relation.created" and isinstance(row, Mapping):
-        return f"{row['source']} -{row['type']}-> {row['target']}"
-    if event.type == "promote.applied":
-        counts = {name.replace("_", " "): len(ids) for name, ids in payload.items() if isinstance(ids, list)}
-        return ", ".join(counted(n, name) for name, n in sorted(counts.items()) if n)
-    names = ("id", "target", "trigger", "run", "type")
-    return str(_patched(event) or next((payload[name] for name in names if payload.get(name)), ""))
-
-
 def _timestamp(time: datetime | str | None) -> str:
     try:
         return to_timestamp(datetime.fromisoformat(str(moment(time))))
     except OverflowError:
         msg = f"the time {time!s} is outside the years 1 to 9999 in UTC; expected one within"
         raise UsageError(msg) from None
-
-
-def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = payload.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _patched(event: Event) -> str | None:
-    patch = event.payload.get("patch")
-    return patch.get("target") if isinstance(patch, Mapping) else None
-
-
-def _happened(position: int, event: Event, object_id: str) -> tuple[Any, ...]:
-    payload = event.payload
-    row, patch = _part(payload, "object"), _part(payload, "patch")
-    data = row.get("data")
-    text = data.get("text") if isinstance(data, Mapping) and row.get("id") == object_id else None
-    why = patch.get("rationale") or payload.get("reason")
-    return position, event.timestamp, event.type, event.actor, row.get("version"), text or "", why or ""
 
 
 def _revision_id(memory_id: str, number: int) -> str:

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode
-from contextmesh.core.names import possible_ids
-from contextmesh.core.stores import (
-    Branch,
-    Entry,
+from contextmesh.core.forked import (
     ForkedEventStore,
+    assembled,
     check_cut,
     check_drop,
     check_fork,
@@ -25,6 +23,8 @@ from contextmesh.core.stores import (
     missing_branch,
     missing_event,
 )
+from contextmesh.core.names import possible_ids
+from contextmesh.core.stores import Branch, Entry
 from contextmesh.errors import ConcurrentWriterError, CorruptedEventPayloadError, DuplicateEventError
 from contextmesh.stores.sqlite_file import NEW_LOG, SQLiteFile, rows
 
@@ -182,12 +182,7 @@ class _Log:
             return _branches(connection)
 
     def branch(self, name: str) -> ForkedEventStore:
-        present = {row.name: row for row in self.branches()}
-        if name not in present:
-            raise missing_branch(name, present.values())
-        row = present[name]
-        parent = self.branch(row.parent) if row.parent else _Log(self._file, "")
-        return ForkedEventStore(parent, _Log(self._file, name), row.position)
+        return assembled(name, self.branches(), lambda row: _Log(self._file, row.name if row else ""))
 
     def drop_branch(self, name: str) -> None:
         with self._file.writing() as connection:

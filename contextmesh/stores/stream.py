@@ -14,20 +14,18 @@ import msgspec
 import redis
 
 from contextmesh.core.events import SCHEMA_VERSION, Event, decode, encode, to_json
-from contextmesh.core.stores import (
-    Branch,
-    Entry,
-    EventStore,
+from contextmesh.core.forked import (
     ForkedEventStore,
+    assembled,
     check_cut,
     check_drop,
     check_fork,
     check_forks,
     dropped_branch,
     iter_pages,
-    missing_branch,
     missing_event,
 )
+from contextmesh.core.stores import Branch, Entry
 from contextmesh.errors import ConcurrentWriterError, CorruptedEventPayloadError
 from contextmesh.stores.keyspace import OUTAGES, check_name, lost, refused, retried
 from contextmesh.stores.server import Server
@@ -291,21 +289,8 @@ class FalkorDBEventStore:
         rows = [(name, msgspec.json.decode(text)) for name, text in sorted(found.items())]
         return [Branch(name=name, **row) for name, row in rows if not row.pop("dropped", False)]
 
-    def branch(self, name: str) -> EventStore:  # noqa: D102
-        known = {row.name: row for row in self.branches()}
-
-        def opened(name: str) -> EventStore:
-            if not name:
-                return FalkorDBEventStore(self._server, self.name)
-            if name not in known:
-                raise missing_branch(name, known.values())
-            row = known[name]
-            tail = FalkorDBEventStore(self._server, self.name, branch=row)
-            return ForkedEventStore(opened(row.parent), tail, row.position)
-
-        if not name:
-            raise missing_branch(name, known.values())
-        return opened(name)
+    def branch(self, name: str) -> ForkedEventStore:  # noqa: D102
+        return assembled(name, self.branches(), lambda row: FalkorDBEventStore(self._server, self.name, branch=row))
 
     def drop_branch(self, name: str) -> None:  # noqa: D102
         check_drop(name, self.branches())

@@ -15,6 +15,7 @@ from contextmesh.core.events import Event, to_json
 from contextmesh.core.graph import Graph
 from contextmesh.core.sinks import CallbackSink, DeliveryContext, OverflowPolicy, SinkState, SinkStatus
 from contextmesh.errors import AlreadyExistsError, UsageError
+from contextmesh.investigation.history import about as subject
 
 MAX_ROWS = 1000
 MAX_ABOUT = 160  # characters
@@ -171,7 +172,7 @@ def row(position: int, event: Event) -> tuple[str, ...]:
 def about(event: Event) -> str:
     """Say in a line what an event is about: what it created, changed or removed, else its payload."""
     try:
-        return _ABOUT.get(event.type, to_json)(event.payload)
+        return subject(event) if event.type in TOLD_BY_IDS else _ABOUT.get(event.type, to_json)(event.payload)
     except (KeyError, TypeError, AttributeError):  # an older log may hold other payloads under the same type
         return to_json(event.payload)
 
@@ -191,10 +192,10 @@ def _fields(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
 
 
+TOLD_BY_IDS = frozenset({"relation.created", "promote.applied"})  # as the table of the log tells them
 _ABOUT: dict[str, Callable[[Any], str]] = {
     "object.created": _created,
     "object.removed": lambda payload: f"{payload['type']} {payload['id']}",
-    "relation.created": lambda payload: f"{payload['source']} -{payload['relation']['type']}-> {payload['target']}",
     "relation.removed": lambda payload: f"{payload['source']} -{payload['type']}-> {payload['target']}",
     "patch.proposed": _proposed,
     "patch.applied": lambda payload: f"{payload['target']}: {_fields(payload['diff'])}",

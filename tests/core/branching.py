@@ -7,10 +7,11 @@ from typing import Any
 
 from contextmesh.core import projection
 from contextmesh.core.events import TickingClock
+from contextmesh.core.forked import ForkedEventStore
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.runtime import Runtime
-from contextmesh.core.stores import EventStore, ForkedEventStore, GraphStore
+from contextmesh.core.stores import EventStore, GraphStore
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
 from contextmesh.stores.sqlite import SQLiteEventStore

@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 
 from contextmesh.core import branches
-from contextmesh.core.branches import diff, fork, position_at, shared_position, slug
+from contextmesh.core.branches import fork, position_at, slug
+from contextmesh.core.diff import diff, shared_position
 from contextmesh.core.events import Event
+from contextmesh.core.forked import ForkedEventStore
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
-from contextmesh.core.stores import Branch, ForkedEventStore
+from contextmesh.core.stores import Branch
 from contextmesh.errors import (
     ConcurrentWriterError,
     ContextMeshError,

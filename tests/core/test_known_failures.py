@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contextmesh.core.branches import diff, fork
+from contextmesh.core.branches import fork
+from contextmesh.core.diff import diff
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore

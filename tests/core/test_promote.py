@@ -18,11 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextmesh.core import promote as promoting
-from contextmesh.core.branches import diff, fork
+from contextmesh.core.branches import fork
 from contextmesh.core.branches import snapshot as look_back
+from contextmesh.core.diff import diff
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.promote import PromotePlan, PromoteResult, promote
+from contextmesh.core.plan import PromotePlan
+from contextmesh.core.promote import PromoteResult, promote
 from contextmesh.core.runtime import Behavior, Context, Runtime, behavior
 from contextmesh.errors import (
     ConcurrentWriterError,
@@ -792,7 +794,7 @@ def test_a_promote_within_a_batch_is_refused(graph: Graph, alt: Graph) -> None:
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object], times: int) -> list[int]:
     """Let another writer act between the plan and its application, a number of times."""
-    real, seen = promoting._planned, []
+    real, seen = promoting.planned, []
 
     def planned(*args: Any) -> Any:
         result = real(*args)
@@ -801,7 +803,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object], t
         seen.append(len(seen))
         return result
 
-    monkeypatch.setattr(promoting, "_planned", planned)
+    monkeypatch.setattr(promoting, "planned", planned)
     return seen
 
 
@@ -852,7 +854,7 @@ def test_two_processes_promote_the_same_fork_at_once(
 ) -> None:
     """It is promoted once; who comes second finds nothing to do."""
     change_everything(alt)
-    other, real = family.root(), promoting._planned
+    other, real = family.root(), promoting.planned
     seen = interrupted(monkeypatch, lambda n: promoting._apply(other, alt, *real(other, alt)), 1)
     result = promoted(graph, alt)
     assert len(seen) == 2
