@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "contextmesh"
 
-# A module imports only what stands in an earlier row, or in its own room. testing.py serves other projects' tests.
+# A module imports only what stands in an earlier row, or in its own room. testing serves other projects' tests.
 ROWS = [
     {"errors"},
     {"core"},
