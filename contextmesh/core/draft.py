@@ -1,8 +1,7 @@
 """Draft: the events of one commit, and what must hold of the graph for each of them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Any
 
 from contextmesh.core.events import TIMESTAMP_PATTERN, Event, detached, to_microseconds, to_timestamp
 from contextmesh.core.ids import IDGen
@@ -25,7 +24,7 @@ class Draft:
     """The events of one commit, checked one by one against the graph as it stood at `head` and against each other."""
 
     def __init__(self, graph: Reader, log: EventStore, ids: IDGen, *, head: int, newest: str, now: datetime) -> None:
-        self._graph = graph
+        self.graph = graph
         self._log = log
         self._ids = ids
         self.head = head
@@ -68,11 +67,24 @@ class Draft:
             self._check_time(event)
             self.replayed.add(event.id)
         check = None if checked else _PRECONDITIONS.get(event.type)
-        if check and not (event.type in _NEW and self._ids.is_unused(_NEW[event.type](event.payload))):
-            check(self._graph, event)
-            if event.type in _NEW:
-                self._ids.passed(_NEW[event.type](event.payload))
+        if check:
+            check(self, event)
         return self._take(event, event.timestamp if recorded else self._timestamp)
+
+    def check_free(self, what: str, identifier: str) -> None:
+        """Refuse an id that an object, relation or patch has already; ask nobody where that cannot be."""
+        if self._ids.is_unused(identifier):
+            return
+        get, remedy = {
+            "object": (self.graph.get_object, "patch it, or choose another id"),
+            "relation": (self.graph.get_relation, "remove it first, or choose another id"),
+            "patch": (self.graph.get_patch, "choose another id"),
+        }[what]
+        if get(identifier):
+            article = "an" if what == "object" else "a"
+            msg = f"the graph holds {article} {what} {identifier!r} already; {remedy}"
+            raise AlreadyExistsError(msg)
+        self._ids.passed(identifier)
 
     def state(self, event: Event) -> Event:
         """Fold in an event that the graph made itself: of canonical parts, with an id and all checks behind it."""
@@ -98,7 +110,7 @@ class Draft:
         if removes or event.type not in {"object.created", "patch.applied"}:
             return
         row = event.payload["object"]
-        schema = self.changes.schemas.get(row["type"], self._graph.schemas().get(row["type"]))
+        schema = self.graph.schemas().get(row["type"])
         if schema is not None:
             check_against(row["type"], row["id"], row["data"], schema)
 
@@ -106,7 +118,7 @@ class Draft:
         """Return `patch.applied` with its object's provenance, so that the projection never reads."""
         if event.type != "patch.applied" or "provenance" in event.payload["object"]:
             return event
-        old = self._graph.get_object(event.payload["target"])
+        old = self.graph.get_object(event.payload["target"])
         event_id = event.id or self._ids.event()
         provenance = {**(old.provenance if old else {"created_by": event_id}), "updated_by": event_id}
         payload = {**event.payload, "object": {**event.payload["object"], "provenance": provenance}}
@@ -128,37 +140,15 @@ class Draft:
         self.brought.add(event_id)
 
 
-def check_no_object(graph: Reader, object_id: str) -> None:
-    """Refuse an object id that is taken."""
-    if graph.get_object(object_id):
-        msg = f"the graph holds an object {object_id!r} already; patch it, or choose another id"
-        raise AlreadyExistsError(msg)
-
-
-def check_no_relation(graph: Reader, relation_id: str) -> None:
-    """Refuse a relation id that is taken."""
-    if graph.get_relation(relation_id):
-        msg = f"the graph holds a relation {relation_id!r} already; remove it first, or choose another id"
-        raise AlreadyExistsError(msg)
-
-
-def _check_creates_object(graph: Reader, event: Event) -> None:
-    check_no_object(graph, event.payload["id"])
-
-
-def _check_removes_object(graph: Reader, event: Event) -> None:
-    row = graph.get_object(event.payload["id"])
+def _check_removes_object(draft: Draft, event: Event) -> None:
+    row = draft.graph.get_object(event.payload["id"])
     if row is None:
         raise no_object(event.payload["id"])
     _check_type(row.type, event.payload["type"], row.id)
 
 
-def _check_creates_relation(graph: Reader, event: Event) -> None:
-    check_no_relation(graph, event.payload["id"])
-
-
-def _check_removes_relation(graph: Reader, event: Event) -> None:
-    row = graph.get_relation(event.payload["id"])
+def _check_removes_relation(draft: Draft, event: Event) -> None:
+    row = draft.graph.get_relation(event.payload["id"])
     if row is None:
         raise no_relation(event.payload["id"])
     if (row.source, row.target, row.type) != tuple(event.payload[name] for name in ("source", "target", "type")):
@@ -166,20 +156,18 @@ def _check_removes_relation(graph: Reader, event: Event) -> None:
         raise InvalidEventError(msg)
 
 
-def _check_proposes(graph: Reader, event: Event) -> None:
+def _check_proposes(draft: Draft, event: Event) -> None:
     patch = event.payload["patch"]
     if patch["status"] != "proposed":
         msg = f"patch.proposed carries the status {patch['status']!r}; expected 'proposed'"
         raise InvalidEventError(msg)
-    if graph.get_patch(patch["id"]):
-        msg = f"the graph holds a patch {patch['id']!r} already; choose another id"
-        raise AlreadyExistsError(msg)
+    draft.check_free("patch", patch["id"])
 
 
-def _check_applies(graph: Reader, event: Event) -> None:
-    patch = proposed(graph, event.payload["patch"]["id"])
+def _check_applies(draft: Draft, event: Event) -> None:
+    patch = proposed(draft.graph, event.payload["patch"]["id"])
     new = event.payload["object"]
-    old = graph.get_object(patch.target)
+    old = draft.graph.get_object(patch.target)
     reason = objection(patch, old)
     expected = 1 if old is None else old.version if patch.op == "remove" else old.version + 1
     if reason or event.payload["patch"]["status"] != "applied" or new["version"] != expected:
@@ -196,26 +184,18 @@ def _check_applies(graph: Reader, event: Event) -> None:
         raise InvalidEventError(msg)
 
 
-def _check_rejects(graph: Reader, event: Event) -> None:
-    proposed(graph, event.payload["patch_id"])
+def _check_rejects(draft: Draft, event: Event) -> None:
+    proposed(draft.graph, event.payload["patch_id"])
 
 
-_PRECONDITIONS: dict[str, Callable[[Reader, Event], None]] = {
-    "object.created": _check_creates_object,
+_PRECONDITIONS: dict[str, Callable[[Draft, Event], None]] = {
+    "object.created": lambda draft, event: draft.check_free("object", event.payload["id"]),
     "object.removed": _check_removes_object,
-    "relation.created": _check_creates_relation,
+    "relation.created": lambda draft, event: draft.check_free("relation", event.payload["id"]),
     "relation.removed": _check_removes_relation,
     "patch.proposed": _check_proposes,
     "patch.applied": _check_applies,
     "patch.rejected": _check_rejects,
-}
-
-
-# What an event creates, by the id that nothing may carry yet.
-_NEW: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "object.created": lambda payload: str(payload["id"]),
-    "relation.created": lambda payload: str(payload["id"]),
-    "patch.proposed": lambda payload: str(payload["patch"]["id"]),
 }
 
 

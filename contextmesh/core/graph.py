@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,8 +10,6 @@ from contextmesh.core import projection
 from contextmesh.core.delivery import Listener, Listeners, SinkHandle, Sinks
 from contextmesh.core.draft import (
     Draft,
-    check_no_object,
-    check_no_relation,
     no_object,
     no_relation,
     objection,
@@ -20,9 +18,9 @@ from contextmesh.core.draft import (
 from contextmesh.core.events import Clock, Event, canonical, detached
 from contextmesh.core.ids import IDGen, created_ids, minted
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
-from contextmesh.core.model import Object, Patch, Relation, same
+from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.names import check_id, check_kind, check_relation_type
-from contextmesh.core.payloads import PATCH_OPERATIONS, check_data
+from contextmesh.core.payloads import PATCH_OPERATIONS, applied, check_data, id_list, provenance
 from contextmesh.core.projection import Changes, Progress
 from contextmesh.core.reader import Reader
 from contextmesh.core.sinks import EventSink, OverflowPolicy, SinkConfig, SinkMetrics, SinkStatus
@@ -498,11 +496,9 @@ class Graph(Reader):
         fields = canonical(check_data({} if data is None else data), "payload.object.data", 2)
 
         def build(draft: Draft) -> Object:
-            if not self.ids.is_unused(object_id):
-                check_no_object(self, object_id)
-                self.ids.passed(object_id)
+            draft.check_free("object", object_id)
             event_id = self.ids.event()
-            row = Object(id=object_id, type=type, data=fields, provenance=_created(event_id, actor, evidence))
+            row = Object(id=object_id, type=type, data=fields, provenance=provenance(event_id, actor, evidence))
             event = draft.state(
                 Event(
                     id=event_id,
@@ -541,9 +537,7 @@ class Graph(Reader):
         check_id(source), check_id(target), check_relation_type(type)
 
         def build(draft: Draft) -> Relation:
-            if not self.ids.is_unused(relation_id):
-                check_no_relation(self, relation_id)
-                self.ids.passed(relation_id)
+            draft.check_free("relation", relation_id)
             event_id = self.ids.event()
             row = Relation(
                 id=relation_id,
@@ -551,7 +545,7 @@ class Graph(Reader):
                 target=target,
                 type=type,
                 data=fields,
-                provenance=_created(event_id, actor, evidence),
+                provenance=provenance(event_id, actor, evidence),
             )
             payload = {"id": row.id, "relation": row.to_dict(), "source": source, "target": target}
             event = draft.state(
@@ -750,10 +744,10 @@ class Graph(Reader):
             type=check_kind(type) if type else None,
             actor=actor,
             rationale=rationale,
-            evidence=_ids(evidence, "evidence"),
+            evidence=id_list(evidence, "evidence"),
             expected_version=expected_version,
             llm_request_event_id=llm_request_event_id,
-            tool_request_event_ids=_ids(tool_request_event_ids, "tool_request_event_ids"),
+            tool_request_event_ids=id_list(tool_request_event_ids, "tool_request_event_ids"),
         )
         payload = {"patch": patch.to_dict()}
         event = Event(type="patch.proposed", payload=payload, actor=actor, caused_by=caused_by, frame_id=frame_id)
@@ -783,7 +777,7 @@ class Graph(Reader):
             if reason:
                 return self._reject(draft, patch, reason, old, common)
             event_id = self.ids.event()
-            payload = _applied(patch, old, event_id)
+            payload = applied(patch, old, event_id)
             if approved_by is not None:
                 payload["approved_by"] = canonical(approved_by, "payload.approved_by")
             event = draft.state(Event(id=event_id, type="patch.applied", payload=payload, **common))
@@ -824,41 +818,3 @@ class Graph(Reader):
         }
         draft.add(Event(type="patch.rejected", payload=payload, **common), checked=True)
         return patch.settled("rejected", reason)
-
-
-def _applied(patch: Patch, old: Object | None, event_id: str) -> dict[str, Any]:
-    """Return the payload of `patch.applied`; it holds the resulting object, so that the projection never reads."""
-    before = old.data if old else {}
-    after = {**before, **patch.updates} if patch.op == "update" else {} if patch.op == "remove" else patch.updates
-    changed = sorted(
-        key
-        for key in before.keys() | after.keys()
-        if not same(before.get(key), after.get(key)) or (key in before) != (key in after)
-    )
-    row = Object(
-        id=patch.target,
-        type=old.type if old else str(patch.type),
-        data=before if patch.op == "remove" else after,
-        version=1 if old is None else old.version + (patch.op != "remove"),
-        provenance={**old.provenance, "updated_by": event_id}
-        if old
-        else _created(event_id, patch.actor, patch.evidence),
-    )
-    return {
-        "patch": patch.settled("applied").to_dict(),
-        "target": patch.target,
-        "diff": {key: {"old": before.get(key), "new": after.get(key)} for key in changed},
-        "object": row.to_dict(),
-    }
-
-
-def _created(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:
-    return {"actor": actor, "created_by": event_id, "evidence": _ids(evidence, "evidence"), "updated_by": event_id}
-
-
-def _ids(values: object, name: str) -> list[str]:
-    """Return a list of ids that a caller gives, or refuse what is none, such as one text."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        msg = f"{name} is {values!r}; expected a list of ids"
-        raise InvalidEventError(msg)
-    return list(canonical(list(values), f"payload.{name}"))

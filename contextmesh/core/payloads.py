@@ -1,10 +1,11 @@
 """Payloads: what each type of event holds, and what is refused before anything is appended."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
 from contextmesh.core.events import Event, canonical, encode
+from contextmesh.core.model import Object, Patch, same
 from contextmesh.core.names import check_id, check_kind, check_relation_type
 from contextmesh.core.schemas import check_schema
 from contextmesh.errors import InvalidEventError, ReservedFieldError
@@ -201,3 +202,42 @@ def check_data(value: object) -> Mapping[str, Any]:
         msg = f"data holds the field {min(taken)!r}, which the graph keeps for itself; rename it"
         raise ReservedFieldError(msg)
     return value
+
+
+def applied(patch: Patch, old: Object | None, event_id: str) -> dict[str, Any]:
+    """Return the payload of `patch.applied`; it holds the resulting object, so that the projection never reads."""
+    before = old.data if old else {}
+    after = {**before, **patch.updates} if patch.op == "update" else {} if patch.op == "remove" else patch.updates
+    changed = sorted(
+        key
+        for key in before.keys() | after.keys()
+        if not same(before.get(key), after.get(key)) or (key in before) != (key in after)
+    )
+    row = Object(
+        id=patch.target,
+        type=old.type if old else str(patch.type),
+        data=before if patch.op == "remove" else after,
+        version=1 if old is None else old.version + (patch.op != "remove"),
+        provenance={**old.provenance, "updated_by": event_id}
+        if old
+        else provenance(event_id, patch.actor, patch.evidence),
+    )
+    return {
+        "patch": patch.settled("applied").to_dict(),
+        "target": patch.target,
+        "diff": {key: {"old": before.get(key), "new": after.get(key)} for key in changed},
+        "object": row.to_dict(),
+    }
+
+
+def provenance(event_id: str, actor: str, evidence: Sequence[str]) -> dict[str, Any]:
+    """Return what is kept of how something came to be: by which event, by whom, on what evidence."""
+    return {"actor": actor, "created_by": event_id, "evidence": id_list(evidence, "evidence"), "updated_by": event_id}
+
+
+def id_list(values: object, name: str) -> list[str]:
+    """Return a list of ids that a caller gives, or refuse what is none, such as one text."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        msg = f"{name} is {values!r}; expected a list of ids"
+        raise InvalidEventError(msg)
+    return list(canonical(list(values), f"payload.{name}"))

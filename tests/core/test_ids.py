@@ -112,3 +112,12 @@ def test_a_patch_creates_and_removes_in_one_call(made: Callable[[], Graph]) -> N
 def test_an_unknown_operation(made: Callable[[], Graph]) -> None:
     with pytest.raises(InvalidPatchOperation, match="op 'weird'; expected one of create, update, replace, remove"):
         made().propose_patch("ann", {}, op="weird")
+
+
+def test_a_minted_id_spares_no_other_check(made: Callable[[], Graph]) -> None:
+    graph = made()
+    first = graph.propose_patch("ann", {"n": 1})  # its counter is known to be ahead of the log from now on
+    assert first.id == "patch_001"
+    patch = {"id": graph.ids.patch(), "target": "ann", "op": "update", "status": "applied"}
+    with pytest.raises(InvalidEventError, match="carries the status 'applied'; expected 'proposed'"):
+        graph.emit(Event(type="patch.proposed", payload={"patch": patch}))
