@@ -1174,7 +1174,8 @@ def check_diff(graph: Graph, alt: Graph, base: Snapshot, ours: Snapshot, theirs:
 @settings(max_examples=150)
 @given(SCENES)
 def test_a_promote_is_a_three_way_merge(scene: Any) -> None:
-    check_scene(Graph(), scene)
+    plans = check_scene(Graph(), scene)
+    assert len(plans) == 1 + sum(side == "promote" for side, _ in scene[2])  # every promote was held to the merge
 
 
 @settings(max_examples=15)

@@ -1,6 +1,7 @@
 """Export and restore: nothing lost on the way, nothing made from a damaged file."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -196,11 +197,13 @@ DAMAGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 }  # fmt: skip
 
 
-def refuse(path: Path, folder: Path, name: str, message: str) -> None:
-    with pytest.raises(ImportFileError, match=message):
+def refusal(path: Path, folder: Path, name: str) -> str:
+    """Return in which words a file is refused that cannot be restored; nothing is left of the attempt."""
+    with pytest.raises(ImportFileError, match=re.escape(path.name)) as caught:
         cm.restore(path, name, data_dir=folder)
     with pytest.raises(WorkspaceNotFoundError, match=f"no workspace '{name}'"):
         cm.open(name, data_dir=folder, create=False)
+    return str(caught.value)
 
 
 def test_every_damage_is_refused_with_file_and_line(exported: Path, folder: Path, name: str, tmp_path: Path) -> None:
@@ -208,7 +211,7 @@ def test_every_damage_is_refused_with_file_and_line(exported: Path, folder: Path
     path = tmp_path / "bad.jsonl"
     for damage, message in DAMAGES.values():
         path.write_text("\n".join(damage(lines)), encoding="utf-8")
-        refuse(path, folder, name, message)
+        assert re.search(message, refusal(path, folder, name))
 
 
 def test_a_file_cut_anywhere_is_refused_or_a_whole_beginning(exported: Path, tmp_path: Path) -> None:
@@ -235,12 +238,12 @@ def test_a_file_cut_anywhere_is_refused_or_a_whole_beginning(exported: Path, tmp
 )
 def test_what_is_no_text_is_refused(folder: Path, name: str, tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "bad.jsonl").write_bytes(content)
-    refuse(tmp_path / "bad.jsonl", folder, name, message)
+    assert re.search(message, refusal(tmp_path / "bad.jsonl", folder, name))
 
 
 def test_what_is_no_file_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
-    refuse(tmp_path / "none.jsonl", folder, name, r"none\.jsonl cannot be read: No such file")
-    refuse(tmp_path, folder, name, "is no ordinary file; expected an export")
+    assert re.search(r"none\.jsonl cannot be read: No such file", refusal(tmp_path / "none.jsonl", folder, name))
+    assert re.search("is no ordinary file; expected an export", refusal(tmp_path, folder, name))
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2026-13-01T00:00:00.000000Z", "1"])
@@ -248,7 +251,7 @@ def test_a_time_that_is_none_is_refused(exported: Path, folder: Path, name: str,
     path = tmp_path / "bad.jsonl"
     lines = exported.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(edited(lambda row: row["event"].update(timestamp=moment))(lines)), encoding="utf-8")
-    refuse(path, folder, name, r"bad\.jsonl:8: ")
+    assert re.search(r"bad\.jsonl:8: ", refusal(path, folder, name))
 
 
 def test_an_object_that_is_created_twice_is_refused(exported: Path, folder: Path, name: str, tmp_path: Path) -> None:
@@ -256,14 +259,14 @@ def test_an_object_that_is_created_twice_is_refused(exported: Path, folder: Path
     lines = exported.read_text(encoding="utf-8").split("\n")
     payload = json.loads(lines[6])["event"]["payload"]
     path.write_text("\n".join(edited(lambda row: row["event"].update(payload=payload))(lines)), encoding="utf-8")
-    refuse(path, folder, name, r"bad\.jsonl:8: ")
+    assert re.search(r"bad\.jsonl:8: ", refusal(path, folder, name))
 
 
 def test_a_line_that_nests_too_deep_is_refused(exported: Path, folder: Path, name: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     lines = exported.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(line("[" * 200_000)(lines)), encoding="utf-8")
-    refuse(path, folder, name, r"bad\.jsonl:8: ")
+    assert re.search(r"bad\.jsonl:8: ", refusal(path, folder, name))
 
 
 def test_a_restore_that_fails_halfway_leaves_nothing(
