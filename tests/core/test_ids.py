@@ -5,8 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from contextmesh.core.branches import fork, snapshot
-from contextmesh.core.events import Event
+from contextmesh.core.events import (
+    Event,
+)
 from contextmesh.core.graph import Graph
+from contextmesh.core.ids import IDGen, Minted, minted
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.errors import (
     AlreadyExistsError,
@@ -17,6 +20,71 @@ from contextmesh.errors import (
 )
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
+
+# Minting
+
+
+class Counters:
+    """Counters that start where they are told to."""
+
+    def __init__(self, **start: int) -> None:
+        self.now = start
+
+    def reserve(self, counter: str, n: int) -> int:
+        self.now[counter] = self.now.get(counter, 0) + n
+        return self.now[counter] - n + 1
+
+    def raise_counter(self, counter: str, at_least: int) -> None:
+        self.now[counter] = max(self.now.get(counter, 0), at_least)
+
+
+def test_ids_count_each_kind_for_itself() -> None:
+    counters = Counters()
+    ids = IDGen(counters)
+    assert [ids.event(), ids.event(), ids.relation(), ids.patch()] == ["evt_001", "evt_002", "rel_001", "patch_001"]
+    assert [ids.object("Memory"), ids.object("Run"), ids.object("Memory")] == ["Memory#1", "Run#1", "Memory#2"]
+    assert [ids.event() for _ in range(998)][-2:] == ["evt_999", "evt_1000"]
+    other = IDGen(counters)
+    assert int(other.event()[4:]) > 1000
+    assert counters.now["evt"] < 2000  # a long run reserves by blocks, but wastes little
+
+
+def test_a_brought_id_is_not_minted_again() -> None:
+    ids = IDGen(Counters(Run=2))
+    assert [ids.brought("Run#2"), ids.object("Run")] == ["Run#2", "Run#3"]
+    assert [ids.brought("Run#9"), ids.object("Run")] == ["Run#9", "Run#10"]
+    assert [ids.relation(), ids.brought("rel_005"), ids.relation()] == ["rel_001", "rel_005", "rel_006"]
+
+
+def test_ids_of_a_branch_carry_its_name() -> None:
+    ids = IDGen(Counters(evt=6, rel=6, patch=6, Run=6), branch="alt")
+    assert [ids.event(), ids.relation(), ids.patch(), ids.object("Run")] == [
+        "evt_alt-007",
+        "rel_alt-007",
+        "patch_alt-007",
+        "Run#alt-7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        ("evt_001", Minted("", "evt", 1)),
+        ("rel_1234", Minted("", "rel", 1234)),
+        ("patch_alt-007", Minted("alt", "patch", 7)),
+        ("Memory#12", Minted("", "Memory", 12)),
+        ("Run#not-the-ttl-3", Minted("not-the-ttl", "Run", 3)),
+        ("checkout-api", None),
+        ("Run#7.planner", None),
+        ("evt_", None),
+        ("Memory#", None),
+    ],
+)
+def test_minted(identifier: str, expected: Minted | None) -> None:
+    assert minted(identifier) == expected
+
+
+# In a graph
 
 
 @pytest.fixture(params=["memory", "falkordb"])

@@ -39,7 +39,6 @@ from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server, open_server
 from tests.conftest import Workspace
 from tests.core.branching import (
-    KINDS,
     Family,
     Snapshot,
     agrees_with_replay,
@@ -52,13 +51,6 @@ from tests.core.branching import (
 
 ROOT = Path(__file__).parents[2]
 CHANGES = ("objects_created", "objects_patched", "objects_removed", "relations_created", "relations_removed")
-
-
-@pytest.fixture(params=KINDS)
-def family(request: pytest.FixtureRequest, tmp_path: Path, server: Server, name: str) -> Iterator[Family]:
-    family = Family(request.param, tmp_path, server, name)
-    yield family
-    family.close()
 
 
 @pytest.fixture
