@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection
 from datetime import datetime
 
-from contextmesh.core.events import TIMESTAMP_PATTERN, Event, detached, to_microseconds, to_timestamp
+import msgspec
+
+from contextmesh.core.events import TIMESTAMP_PATTERN, Event, to_microseconds, to_timestamp
 from contextmesh.core.ids import IDGen
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.payloads import check_envelope, check_size, prepare
@@ -19,11 +21,52 @@ from contextmesh.errors import (
     NotFoundError,
 )
 
+MAX_KEPT = 10_000
+MAX_KEPT_BYTES = 2_000
+
+
+class Kept[T: (Object, Relation)]:
+    """Rows as the graph holds them at one head, and which ids it does not hold; none is ever handed out itself.
+
+    Whoever moves the head says what that changed with `put`, or calls `clear`.
+    """
+
+    def __init__(self, row: type[T]) -> None:
+        self._rows: dict[str, bytes | None] = {}
+        self._decode: Callable[[bytes], T] = msgspec.json.Decoder(row).decode
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._rows.clear()
+
+    def put(self, key: str, row: T | None) -> None:
+        """Keep a row, or that there is none; large rows are not kept, and old ones make room."""
+        text = None if row is None else _encode(row)
+        self._rows.pop(key, None)
+        if text is None or len(text) <= MAX_KEPT_BYTES:
+            self._rows[key] = text
+        if len(self._rows) > MAX_KEPT:
+            del self._rows[next(iter(self._rows))]
+
+    def recall(self, ids: Collection[str], ask: Callable[[Collection[str]], dict[str, T]]) -> dict[str, T]:
+        """Return those that exist, asking only for what is not kept; each is a copy of its own."""
+        known = {key: self._rows[key] for key in ids if key in self._rows}
+        unknown = [key for key in ids if key not in known]
+        found = ask(unknown) if unknown else {}
+        for key in unknown:
+            self.put(key, found.get(key))
+        return found | {key: self._decode(text) for key, text in known.items() if text is not None}
+
+
+_encode = msgspec.json.Encoder().encode
+
 
 class Draft:
     """The events of one commit, checked one by one against the graph as it stood at `head` and against each other."""
 
-    def __init__(self, graph: Reader, log: EventStore, ids: IDGen, *, head: int, newest: str, now: datetime) -> None:
+    def __init__(
+        self, graph: Reader, log: EventStore, ids: IDGen, *, head: int, newest: str, now: datetime, kept: Kept[Object]
+    ) -> None:
         self.graph = graph
         self._log = log
         self._ids = ids
@@ -36,20 +79,8 @@ class Draft:
         self.brought: set[str] = set()
         self.replayed: set[str] = set()  # history, which no sink is offered
         # What the stores have answered: a draft stands at one head, so an answer, or its absence, stays true.
-        self.known_objects: dict[str, Object | None] = {}
-        self.known_relations: dict[str, Relation | None] = {}
-
-    @staticmethod
-    def recall[T: (Object, Relation)](
-        known: dict[str, T | None], ids: Collection[str], ask: Callable[[Collection[str]], dict[str, T]]
-    ) -> dict[str, T]:
-        """Return those that exist, asking only for what was not asked before; each is a copy of its own."""
-        unknown = [key for key in ids if key not in known]
-        if unknown:
-            found = ask(unknown)
-            known.update({key: found.get(key) for key in unknown})
-        rows = ((key, known[key]) for key in ids)
-        return {key: type(row)(**detached(row.to_dict())) for key, row in rows if row is not None}
+        self.known_objects = kept
+        self.known_relations = Kept(Relation)
 
     def add(self, event: Event, *, checked: bool = False, brought: bool = False, recorded: bool = False) -> Event:
         """Complete, validate and check an event, and fold it in.

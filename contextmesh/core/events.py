@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,8 +23,7 @@ TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 LIFECYCLE_PREFIXES = ("behavior.", "runtime.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of the log.
 
     An event that is about to be emitted may leave `id` and `timestamp` empty; the graph fills them in.
@@ -179,12 +178,12 @@ def decode(text: str | bytes, position: int, version: int | None = None) -> Even
     stored = SCHEMA_VERSION if version is None else version
     try:
         if stored == SCHEMA_VERSION:
-            return _read(text).to_event()
+            return _read(text)
         if stored < SCHEMA_VERSION:
             fields = msgspec.json.decode(text)
             for step in range(stored, SCHEMA_VERSION):
                 fields = UPCASTS[step](fields)
-            return msgspec.convert(fields, _Stored).to_event()
+            return msgspec.convert(fields, Event)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         msg = f"the event at position {position} cannot be read: {error}; restore the log from an export"
         raise CorruptedEventPayloadError(msg) from error
@@ -192,30 +191,7 @@ def decode(text: str | bytes, position: int, version: int | None = None) -> Even
     raise CorruptedEventPayloadError(msg)
 
 
-class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An event as it is written, for a reader that takes nothing else."""
-
-    type: str
-    payload: dict[str, Any]
-    id: str = ""
-    actor: str = "system"
-    frame_id: str | None = None
-    caused_by: str | None = None
-    timestamp: str = ""
-
-    def to_event(self) -> Event:
-        return Event(
-            id=self.id,
-            type=self.type,
-            payload=self.payload,
-            actor=self.actor,
-            frame_id=self.frame_id,
-            caused_by=self.caused_by,
-            timestamp=self.timestamp,
-        )
-
-
-_read = msgspec.json.Decoder(_Stored).decode
+_read = msgspec.json.Decoder(Event).decode
 
 
 class Clock:
@@ -255,6 +231,7 @@ def to_timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=1000)  # the events of a batch share one
 def to_microseconds(timestamp: str) -> int:
     """Return a timestamp as integer microseconds since 1970, the form that graph databases keep exactly."""
     moment = datetime.fromisoformat(timestamp)

@@ -1,7 +1,8 @@
 """What the logs of every store share: a branch's log, reading by pages, and what they refuse."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from contextmesh.core.events import Event
 from contextmesh.core.stores import Branch, Entry, EventStore

@@ -10,6 +10,7 @@ from contextmesh.core import projection
 from contextmesh.core.delivery import Listener, Listeners, SinkHandle, Sinks
 from contextmesh.core.draft import (
     Draft,
+    Kept,
     no_object,
     no_relation,
     objection,
@@ -86,6 +87,7 @@ class Graph(Reader):
         self._head: int | None = None  # the head this process knows; None: catch up before the next use
         self._seen = 0  # the head as of this process's last commit or look; a later one is another writer's
         self._newest = ""
+        self._kept = Kept(Object)  # at the head that was last seen
         self._sinks = Sinks()
         self._listeners = Listeners()
         self.read_only = read_only
@@ -115,13 +117,13 @@ class Graph(Reader):
         draft = self._mine()
         if draft is None:
             return super()._stored_objects(ids)
-        return draft.recall(draft.known_objects, ids, super()._stored_objects)
+        return draft.known_objects.recall(ids, super()._stored_objects)
 
     def _stored_relations(self, ids: Collection[str]) -> dict[str, Relation]:
         draft = self._mine()
         if draft is None:
             return super()._stored_relations(ids)
-        return draft.recall(draft.known_relations, ids, super()._stored_relations)
+        return draft.known_relations.recall(ids, super()._stored_relations)
 
     def reader(self) -> Reader:
         """Return the graph's reading half, for whoever must not write."""
@@ -194,6 +196,7 @@ class Graph(Reader):
             self._head = projection.catch_up(self._log, self._store, progress=progress)
             if self._head != self._seen:
                 self.ids.doubt()
+                self._kept.clear()
                 self._seen = self._head
             if self._head:
                 newest = self._log.read(self._head - 1, 1)
@@ -273,7 +276,8 @@ class Graph(Reader):
             self._land(draft, None, guard=guard)
 
     def _new_draft(self, head: int) -> Draft:
-        return Draft(self, self._log, self.ids, head=head, newest=self._newest, now=self.clock.now())
+        newest, now = self._newest, self.clock.now()
+        return Draft(self, self._log, self.ids, head=head, newest=newest, now=now, kept=self._kept)
 
     def _known_head(self) -> int:
         return self.catch_up() if self._head is None else self._head
@@ -348,6 +352,7 @@ class Graph(Reader):
         try:
             if self._store.apply(draft.changes, expected=draft.head, new=tip):
                 self._head = self._seen = tip
+                self._keep(draft.changes)
             else:
                 self.catch_up()
         except ContextMeshError as error:
@@ -356,6 +361,13 @@ class Graph(Reader):
         finally:  # whatever became of the projection, the log has them, and nobody would offer them later
             self._sinks.offer(draft.events, draft.head + 1, draft.replayed)
             self._listeners.hold(draft.events, draft.replayed)
+
+    def _keep(self, changes: Changes) -> None:
+        """Note what a commit of ours has made of the objects, so that the next one need not read them."""
+        for key in changes.removed_objects:
+            self._kept.put(key, None)
+        for key, (row, _) in changes.objects.items():
+            self._kept.put(key, row)
 
     # telling others
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from contextmesh.core.chains import NodeTypes, Rels, walk_chain
-from contextmesh.core.events import Event, canonical, decode, detached, encode, to_microseconds
+from contextmesh.core.events import Event, canonical, decode, encode
 from contextmesh.core.forked import (
     ForkedEventStore,
     check_cut,
@@ -168,18 +168,37 @@ class InMemoryEventStore:
         return
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct, gc=False):
     """An object as the in-memory graph keeps it: data and provenance as JSON, so that every read is detached."""
 
     type: str
     version: int
-    updated_at: int
+    updated_at: str
     json: bytes
 
     def to_object(self, object_id: str) -> Object:
         data, provenance = msgspec.json.decode(self.json)
         return Object(id=object_id, type=self.type, data=data, version=self.version, provenance=provenance)
+
+
+class _Edge(msgspec.Struct, gc=False):
+    """A relation as the in-memory graph keeps it; see `_Row`."""
+
+    source: str
+    target: str
+    type: str
+    json: bytes
+
+    def to_relation(self, relation_id: str) -> Relation:
+        data, provenance = msgspec.json.decode(self.json)
+        return Relation(
+            id=relation_id,
+            source=self.source,
+            target=self.target,
+            type=self.type,
+            data=data,
+            provenance=provenance,
+        )
 
 
 def _has(row: Object, without: Collection[str]) -> bool:
@@ -191,7 +210,7 @@ class _Tables:
     head: int = 0
     run_id: str | None = None
     objects: dict[str, _Row] = field(default_factory=dict)
-    relations: dict[str, Relation] = field(default_factory=dict)
+    relations: dict[str, _Edge] = field(default_factory=dict)
     touching: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     patches: dict[str, Patch] = field(default_factory=dict)
     schemas: dict[str, bytes] = field(default_factory=dict)
@@ -262,18 +281,15 @@ class InMemoryGraphStore:
 
     def _write(self, changes: Changes) -> None:
         tables = self._tables
-        for object_id, (row, updated_at) in changes.objects.items():
-            tables.objects[object_id] = _Row(
-                type=row.type,
-                version=row.version,
-                updated_at=to_microseconds(updated_at),
-                json=msgspec.json.encode([row.data, row.provenance]),
-            )
-            tables.terms.pop(object_id, None)
-        for relation in changes.relations.values():
-            tables.relations[relation.id] = _detached(relation)
-            for end in (relation.source, relation.target):
-                tables.touching[end].add(relation.id)
+        for key, (row, updated_at) in changes.objects.items():
+            json = _encode([row.data, row.provenance])
+            tables.objects[key] = _Row(row.type, row.version, updated_at, json)
+            tables.terms.pop(key, None)
+        for key, relation in changes.relations.items():
+            json = _encode([relation.data, relation.provenance])
+            tables.relations[key] = _Edge(relation.source, relation.target, relation.type, json)
+            tables.touching[relation.source].add(key)
+            tables.touching[relation.target].add(key)
         tables.schemas |= {key: msgspec.json.encode(schema) for key, schema in changes.schemas.items()}
         tables.patches |= changes.patches
         for patch_id, (status, reason) in changes.verdicts.items():
@@ -302,7 +318,7 @@ class InMemoryGraphStore:
 
     def get_relations(self, ids: Collection[str]) -> dict[str, Relation]:  # noqa: D102
         rows = self._tables.relations
-        return {key: _detached(rows[key]) for key in sorted(set(ids)) if key in rows}
+        return {key: rows[key].to_relation(key) for key in sorted(set(ids)) if key in rows}
 
     def relations(  # noqa: D102
         self,
@@ -317,7 +333,7 @@ class InMemoryGraphStore:
                 rows.keys() if ends is None else set().union(*(self._tables.touching.get(end, ()) for end in ends))
             )
             return [
-                _detached(rows[key])
+                rows[key].to_relation(key)
                 for key in sorted(candidates)
                 if (sources is None or rows[key].source in sources)
                 and (targets is None or rows[key].target in targets)
@@ -326,17 +342,17 @@ class InMemoryGraphStore:
 
     def touching(self, ids: Collection[str], types: Collection[str] | None = None) -> list[Relation]:  # noqa: D102
         with self._lock:
-            return [_detached(row) for row in self._touching(ids, types)]
+            return [row.to_relation(key) for key, row in self._touching(ids, types)]
 
-    def _touching(self, ids: Collection[str], types: Collection[str] | None) -> Iterator[Relation]:
+    def _touching(self, ids: Collection[str], types: Collection[str] | None) -> Iterator[tuple[str, _Edge]]:
         found = set().union(*(self._tables.touching.get(key, ()) for key in ids))
-        rows = (self._tables.relations[key] for key in sorted(found))
-        return (row for row in rows if types is None or row.type in types)
+        rows = ((key, self._tables.relations[key]) for key in sorted(found))
+        return (item for item in rows if types is None or item[1].type in types)
 
     def adjacent(self, ids: Collection[str], types: Collection[str] | None = None) -> set[str]:  # noqa: D102
         known = set(ids)
         with self._lock:
-            rows = list(self._touching(known, types))
+            rows = [row for _, row in self._touching(known, types)]
         return {row.target for row in rows if row.source in known} | {row.source for row in rows if row.target in known}
 
     def match_chain(self, node_types: NodeTypes, rels: Rels, limit: int) -> list[ChainMatch]:  # noqa: D102
@@ -396,7 +412,7 @@ class InMemoryGraphStore:
             ranked.sort(key=lambda item: item[1])
             ranked.sort(key=lambda item: item[0], reverse=True)
             found |= {key for _, key in ranked[:limit]}
-        return [_detached(tables.relations[key]) for key in sorted(found)]
+        return [tables.relations[key].to_relation(key) for key in sorted(found)]
 
     def shadow(self, purpose: str = "rebuild") -> "InMemoryGraphStore":  # noqa: ARG002, D102
         return InMemoryGraphStore()
@@ -430,12 +446,4 @@ class InMemoryGraphStore:
         return
 
 
-def _detached(row: Relation) -> Relation:
-    return Relation(
-        id=row.id,
-        source=row.source,
-        target=row.target,
-        type=row.type,
-        data=detached(row.data) if row.data else {},
-        provenance=detached(row.provenance),
-    )
+_encode = msgspec.json.Encoder().encode

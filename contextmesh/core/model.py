@@ -2,8 +2,10 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from contextmesh.core.events import Event, canonical
 from contextmesh.core.names import check_kind
@@ -15,8 +17,7 @@ ORDERS = (">", "<", ">=", "<=")
 OPERATORS = (*ORDERS, "==", "!=", "in", "not in")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Object:
+class Object(msgspec.Struct, frozen=True, kw_only=True):
     """A detached, read-only copy of an object; editing it changes nothing in the graph.
 
     Args:
@@ -31,7 +32,7 @@ class Object:
     type: str
     data: dict[str, Any]
     version: int = 1
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data."""
@@ -44,16 +45,15 @@ class Object:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class Relation(msgspec.Struct, frozen=True, kw_only=True):
     """A detached, read-only copy of a relation. Its endpoints need not exist as objects."""
 
     id: str
     source: str
     target: str
     type: str
-    data: dict[str, Any] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
+    provenance: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the relation as plain data."""
@@ -67,8 +67,7 @@ class Relation:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """One change to one object, with its audit trail.
 
     Args:
@@ -82,24 +81,24 @@ class Patch:
     id: str
     target: str
     op: str
-    updates: dict[str, Any] = field(default_factory=dict)
+    updates: dict[str, Any] = msgspec.field(default_factory=dict)
     status: str = "proposed"
     type: str | None = None
     actor: str = "system"
     rationale: str | None = None
-    evidence: list[str] = field(default_factory=list)
+    evidence: list[str] = msgspec.field(default_factory=list)
     expected_version: int | None = None
     llm_request_event_id: str | None = None
-    tool_request_event_ids: list[str] = field(default_factory=list)
+    tool_request_event_ids: list[str] = msgspec.field(default_factory=list)
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the patch as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
     def settled(self, status: str, reason: str | None = None) -> "Patch":
         """Return the patch as it stands after its verdict."""
-        return replace(self, status=status, reason=reason)
+        return msgspec.structs.replace(self, status=status, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

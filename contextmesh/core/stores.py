@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from contextmesh.core.chains import NodeTypes, Rels
 from contextmesh.core.events import Event
 from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation
@@ -20,8 +22,7 @@ RESERVED_PROPERTIES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One event as the log holds it: its position, the last position of its batch, its size in characters."""
 
     position: int

@@ -8,8 +8,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain, islice
 
-import snowballstemmer
+import Stemmer
 
 MAX_TERM_LENGTH = 64
 MAX_TERMS_STORED = 20_000
@@ -18,7 +19,7 @@ MAX_REMEMBERED = 2_000
 _WORDS = re.compile(r"\w+(?:[-.:/@+]\w+)*")
 _PARTS = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_STEMMER = snowballstemmer.stemmer("english")
+_STEMMER = Stemmer.Stemmer("english", 0)  # without a cache of its own: ours knows more
 
 
 def terms(text: str) -> dict[str, str]:
@@ -47,13 +48,9 @@ def search_text(*texts: str) -> str:
 
 
 def _text(texts: tuple[str, ...]) -> str:
-    found: dict[str, str] = {}
-    for text in texts:
-        for word in _words(text):
-            found.update(_terms_of(word))
-            if len(found) > MAX_TERMS_STORED:
-                return " ".join(list(found)[:MAX_TERMS_STORED])
-    return " ".join(found)
+    words = chain.from_iterable(map(_words, texts))
+    found = dict.fromkeys(chain.from_iterable(map(_terms_of, words)))
+    return " ".join(islice(found, MAX_TERMS_STORED))
 
 
 def _words(text: str) -> list[str]:
@@ -62,7 +59,7 @@ def _words(text: str) -> list[str]:
         return _WORDS.findall(text)
     text = unicodedata.normalize("NFKC", text)
     words = [(match.start(), match[0]) for match in _WORDS.finditer(text)]
-    words += [(at, char) for at, char in enumerate(text) if unicodedata.category(char) == "So"]
+    words += [(at, char) for at, char in enumerate(text) if char > "\x7f" and unicodedata.category(char) == "So"]
     return [word for _, word in sorted(words)]
 
 

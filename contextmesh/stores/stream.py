@@ -31,6 +31,7 @@ from contextmesh.stores.keyspace import OUTAGES, check_name, lost, refused, retr
 from contextmesh.stores.server import Server
 
 MAX_RESENDS = 10
+_Line = tuple[str, dict[str, str]]  # an entry id, and what the entry holds
 
 # An entry's id is its position. The header `<base>-1` sorts before the first entry and after a parent's last.
 # A branch's header is written when it is forked, so a branch without one was dropped and takes nothing.
@@ -215,9 +216,10 @@ class FalkorDBEventStore:
             rows += self._range(f"{_position(rows[-1][0]) + 1}-0", f"{_last(rows[-1])}-0", None)
         return [_entry(row) for row in rows]
 
-    def _range(self, low: str, high: str, count: int | None) -> list[tuple[str, dict[str, str]]]:
-        found: Any = retried(self._server, lambda: self._server.redis.xrange(self.key, low, high, count=count))
-        return list(found)
+    def _range(self, low: str, high: str, count: int | None) -> list[_Line]:
+        limit = () if count is None else ("COUNT", count)
+        found = retried(self._server, lambda: self._server.command("XRANGE", self.key, low, high, *limit))
+        return [(at, _named(row)) for at, row in found]
 
     def iter_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:  # noqa: D102
         return iter_pages(self, after, until)
@@ -318,19 +320,29 @@ def _record(branch: Branch, parent: str) -> dict[str, Any]:
     }
 
 
+def _named(row: Any) -> dict[str, str]:
+    """Return what an entry holds: a plain reply has names and values in turn, a cluster's client a mapping."""
+    if isinstance(row, dict):
+        return row
+    turns = iter(row)
+    return dict(zip(turns, turns, strict=True))
+
+
 def _position(entry_id: str) -> int:
     return int(entry_id.partition("-")[0])
 
 
-def _last(row: tuple[str, dict[str, str]]) -> int:
+def _last(row: _Line) -> int:
     return int(row[1].get("last", _position(row[0])))
 
 
-def _entry(row: tuple[str, dict[str, str]]) -> Entry:
-    position = _position(row[0])
-    if "event" not in row[1]:
+def _entry(row: _Line) -> Entry:
+    at, line = row
+    position = _position(at)
+    text = line.get("event")
+    if text is None:
         msg = f"the log entry at position {position} holds no event; restore the log from an export"
         raise CorruptedEventPayloadError(msg)
-    version = row[1].get("v", "1")
-    event = decode(row[1]["event"], position, int(version) if version.isdecimal() else 0)
-    return Entry(position=position, event=event, last=_last(row), size=len(row[1]["event"]))
+    version = line.get("v", "1")
+    event = decode(text, position, int(version) if version.isdecimal() else 0)
+    return Entry(position=position, event=event, last=int(line.get("last", position)), size=len(text))
