@@ -17,7 +17,7 @@ nbval = --nbval --nbval-current-env --nbval-cell-timeout 120
 help:
 	@echo 'make demo    make .venv, install, run the AcmeShop investigation on an embedded FalkorDB'
 	@echo 'make lab     open JupyterLab on the quickstart notebook'
-	@echo 'make test    run every test: unit, contract, docstrings, notebooks'
+	@echo 'make test    run every test: unit, contract, docstrings, notebooks, JupyterLab in a browser'
 	@echo 'make lint    ruff (check and format) and mypy'
 	@echo 'make bench   print the benchmarks, beside a peer'
 	@echo 'make clean   remove .venv, builds and caches; workspaces are kept'
@@ -30,8 +30,10 @@ demo: .venv/.demo
 lab: .venv/.lab
 	@.venv/bin/contextmesh lab
 
-# The tests and the notebooks get a data folder of their own: nobody's workspaces are touched.
+# The tests and the notebooks get a data folder of their own: nobody's workspaces are touched. The first line sees to it
+# that there is a browser, where it may; tests/browser/chromium.py says how.
 test: .venv/.test
+	@$(python) -m tests.browser.chromium
 	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
 	env -u CONTEXTMESH_URL CONTEXTMESH_DATA_DIR="$$data" $(python) -m pytest $(nbval) contextmesh tests notebooks $(pytest_args)
 
@@ -44,7 +46,7 @@ bench: .venv/.bench
 	@$(python) -m tests.benchmarks $(bench_args)
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks screenshots
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- .venv: made once; an install runs again only when pyproject.toml changes. A larger install covers the smaller ones.
