@@ -35,7 +35,7 @@ lab: .venv/.lab
 test: .venv/.test
 	@$(python) -m tests.browser.chromium
 	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
-	env -u CONTEXTMESH_URL CONTEXTMESH_DATA_DIR="$$data" $(python) -m pytest $(nbval) contextmesh tests notebooks $(pytest_args)
+	env -u CONTEXTMESH_URL -u GROQ_API_KEY CONTEXTMESH_DATA_DIR="$$data" $(python) -m pytest $(nbval) contextmesh tests notebooks $(pytest_args)
 
 lint: .venv/.dev
 	$(python) -m ruff check .

@@ -114,12 +114,20 @@ def note(  # noqa: PLR0917 - one parameter an option, which click passes by name
 @click.argument("workspace")
 @click.argument("question")
 @click.option("--session", default="command line", show_default=True, help="The session that asks.")
+@click.option("--hypothesis", is_flag=True, help="Ask a language model at Groq, too. [env: GROQ_API_KEY]")
 @as_json
 @click.pass_context
-def ask(context: click.Context, workspace: str, question: str, session: str, as_json: bool) -> None:  # noqa: FBT001
+def ask(  # noqa: PLR0917 - one parameter an option, which click passes by name
+    context: click.Context,
+    workspace: str,
+    question: str,
+    session: str,
+    hypothesis: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
     """Investigate QUESTION and print answer, evidence, paths, gaps and warnings."""
     with _open(context, workspace) as ws:
-        found = ws.session(session).investigate(question)
+        found = ws.session(session).investigate(question, hypothesis=hypothesis)
         _print(found.to_dict() if as_json else found.to_text())
 
 

@@ -29,6 +29,15 @@ Workspace = Callable[[], AbstractContextManager[str]]
 _numbers = itertools.count(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_model() -> Iterator[None]:
+    """No test asks a real model, whatever the environment of whoever runs them holds."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("GROQ_API_KEY", "GROQ_BASE_URL", "CONTEXTMESH_GROQ_MODEL", "CONTEXTMESH_GROQ_RATES"):
+            patch.delenv(name, raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An embedded FalkorDB for the whole session (with xdist, one for each worker)."""

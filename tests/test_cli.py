@@ -14,6 +14,7 @@ import pytest
 import contextmesh as cm
 from contextmesh import cli
 from contextmesh.stores.server import Server, open_server
+from tests.investigation.service import ANSWER, KEY, send, serve
 
 FIXTURES = Path(__file__).parent / "importers" / "postmortems"
 QUESTION = "Which earlier change might explain this, who owns the system, what did we learn before?"
@@ -114,6 +115,42 @@ def test_note_ask_search_and_log(run: Run) -> None:
     assert [event["position"] for event in events] == [1, 2, 3]
     assert events[0]["type"] == "object.created"
     assert len(run("log", "night", "--after", "2", "--limit", "2").out.splitlines()) == 2
+
+
+def test_a_hypothesis_is_asked_for_with_an_option(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("note", "guess", "The zugzwang service dropped orders")
+    plain = run("ask", "guess", "zugzwang?")
+    assert "ypothesis" not in plain.out
+    with serve() as service:
+        monkeypatch.setenv("GROQ_BASE_URL", service.url)
+        without_key = run("ask", "guess", "zugzwang?", "--hypothesis")
+        assert service.requests == []
+        monkeypatch.setenv("GROQ_API_KEY", KEY)
+        asked = run("ask", "guess", "zugzwang?", "--hypothesis", "--json")
+        assert len(service.requests) == 1
+        service.answer = lambda handler: send(handler, b"{}", 500)
+        refused = run("ask", "guess", "zugzwang?", "--hypothesis")
+    outcomes = (without_key, asked, refused)
+    assert [outcome.status for outcome in outcomes] == [0, 0, 0]  # the question was answered
+    for outcome in (without_key, refused):
+        before, _, after = outcome.out.partition("\nModel hypothesis (untrusted)\n")
+        assert f"{before}\n".splitlines() == plain.out.splitlines()[:-1]
+        assert after.startswith("  None: ")
+    assert "None: no key in GROQ_API_KEY; with one, 1 fact would go to llama-3.3-70b-versatile" in without_key.out
+    assert "the model service failed (500)" in refused.out
+    assert list(asked.json)[-1] == "hypothesis"
+    assert asked.json["hypothesis"]["text"] == ANSWER["hypothesis"]
+    assert asked.json["hypothesis"]["trusted"] is False
+    assert KEY not in "".join(outcome.out + outcome.err for outcome in outcomes)
+
+
+def test_wrong_settings_of_a_model_are_wrong_usage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("note", "guess", "The zugzwang service dropped orders")
+    monkeypatch.setenv("GROQ_BASE_URL", "https://me:hush@models.example.org")
+    outcome = run("ask", "guess", "zugzwang?", "--hypothesis")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "hush" not in outcome.err
+    assert len(outcome.err.splitlines()) == 1
 
 
 def test_a_note_from_standard_input(folder: Path) -> None:

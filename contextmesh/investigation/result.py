@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
+from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.core.reader import Reader
-from contextmesh.core.runtime import Runtime, Step
-from contextmesh.errors import RunNotFoundError
+from contextmesh.core.runtime import Runtime
+from contextmesh.errors import RunNotFoundError, UsageError
+from contextmesh.investigation.cards import Cards, StageStep
+from contextmesh.investigation.guess import HEADING, hypothesize, told
+from contextmesh.investigation.hypothesis import TIMEOUT_S, read_settings
 from contextmesh.investigation.inputs import SLOW_S
 from contextmesh.investigation.records import damage, record_id
 from contextmesh.investigation.retrieval import Path, describe, reasons, shown
@@ -23,6 +27,7 @@ from contextmesh.investigation.vocabulary import STAGES
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 SYNTHETIC = "Synthetic data: invented for teaching, no real people, systems or incidents."
 WIDTH = 100
@@ -62,6 +67,11 @@ PAGE = """
 {% else %}<p class="cm-m">{{ table.empty }}</p>{% endif %}
 </details>
 {% endfor %}
+{% if hypothesis %}
+<details open><summary>{{ heading }}</summary>
+<div class="cm-n">{% for line in hypothesis %}<p dir="auto">{{ line }}</p>{% endfor %}</div>
+</details>
+{% endif %}
 <p class="cm-m">{{ run }} · {{ status }}</p>
 </div>
 """
@@ -93,15 +103,25 @@ class Investigation:
     def _runtime(self) -> Runtime:
         return self._make_runtime(self._row.data["position"])
 
-    def step(self) -> Step | None:
+    @property
+    def graph(self) -> Graph:
+        """The graph that the run stands in."""
+        return self._runtime.graph
+
+    def step(self, *, retry: bool = False) -> StageStep | None:
         """Run the next stage, reading its predecessor's record from the graph; return None if none is pending.
+
+        End a cell with it to see what the stage reacted to, what it saw, saved and changed, and the Cypher that ran.
+
+        Args:
+            retry: whether a stage that failed is run again.
 
         Raises:
             HandoffError: the record it should read is gone or unreadable; no task or decision is made.
         """
         self._forget()
-        step = self._runtime.step(self.run_id)
-        self._runtime.graph.catch_up()  # another process may have committed a stage and not projected it yet
+        step = self.cards.step(lambda: self._runtime.step(self.run_id, retry=retry))
+        self.graph.catch_up()  # another process may have committed a stage and not projected it yet
         return step
 
     def run(self, *, retry: bool = False) -> "Investigation":
@@ -111,6 +131,53 @@ class Investigation:
             while self._runtime.step(self.run_id, retry=retry):
                 bar.update()
         self._runtime.graph.catch_up()  # another process may have committed a stage and not projected it yet
+        return self
+
+    def hypothesize(
+        self,
+        *,
+        key: str | None = None,
+        model: str | None = None,
+        base_url: str | None = None,
+        rates: tuple[float, float] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> "Investigation":
+        """Ask a language model at Groq for a hypothesis, save it as untrusted beside the answer, and return self.
+
+        At most 12 facts leave this machine, each cut to 500 characters, with the question; one call, no retry. Whatever
+        goes wrong, a missing key too, is saved as the reason why there is none, and the evidence answer stays as it is.
+        A run has one hypothesis: with one saved nothing is sent, after a failure you may ask again.
+
+        Args:
+            key: by default the environment's GROQ_API_KEY. It is neither stored nor shown.
+            model: by default CONTEXTMESH_GROQ_MODEL, else `llama-3.3-70b-versatile`.
+            base_url: by default GROQ_BASE_URL, else Groq's own address.
+            rates: US dollars for a million tokens, sent and received, to estimate the cost; by default
+                CONTEXTMESH_GROQ_RATES, such as `0.59,0.79`, else the cost is unknown.
+            timeout_s: give up after so many seconds.
+
+        Raises:
+            UsageError: the stages have not all run, or a setting cannot be one.
+            ReadOnlyError: this connection may read and not write.
+        """
+        settings = read_settings(key=key, model=model, base_url=base_url, rates=rates, timeout_s=timeout_s)
+        self.refresh()
+        if self.status != "completed":
+            msg = f"{self.run_id} is not verified: {self.status}; inv.run() runs the rest, then ask for a hypothesis"
+            raise UsageError(msg)
+        if self.hypothesis is None or self.hypothesis["status"] != "answered":
+            hypothesize(self.graph, self.run_id, self.question, settings)
+            self._forget()
+        return self
+
+    @cached_property
+    def cards(self) -> Cards:
+        """What there is to tell of each stage; `contextmesh.widgets.Pipeline` shows it."""
+        return Cards(self.graph, self.run_id)
+
+    def refresh(self) -> "Investigation":
+        """Read the saved records again, since another process may have added to them; return self."""
+        self._forget()
         return self
 
     def _forget(self) -> None:
@@ -148,6 +215,16 @@ class Investigation:
         """The saved decision as plain data, or None."""
         decision = self._saved.decision
         return {"id": decision.id, **deepcopy(decision.data)} if decision else None
+
+    @property
+    def hypothesis(self) -> dict[str, Any] | None:
+        """What came of `hypothesize` as plain data, or None if it was not called. It is a model's guess, no evidence.
+
+        `text`, `cites` (ids of facts), `checks`, `dropped` (how many ids it cited that were not sent), `sent`, `usage`,
+        `model`, and `reason`, which says why there is no text.
+        """
+        saved = self._saved.hypothesis
+        return {"id": saved.id, **deepcopy(saved.data)} if saved else None
 
     @property
     def evidence(self) -> "pd.DataFrame":
@@ -195,6 +272,7 @@ class Investigation:
             "warnings": [row["warning"] for row in saved.noted("warnings", "warning")],
             "decision": self.decision,
             "run": self.run_id,
+            **({"hypothesis": self.hypothesis} if self.hypothesis else {}),
         }
         return deepcopy(shown)
 
@@ -207,7 +285,20 @@ class Investigation:
             lines += ["", f"{table.title}{table.count or f': {table.empty}'}"]
             for row in table.rows:
                 lines += _listed(row, table.columns)
+        for number, line in enumerate(self._told()):
+            lines += ["", HEADING] if number == 0 else []
+            lines += _wrapped(line, "  ")
         return visible("\n".join([*lines, "", f"{self.run_id}, {self.status}"]))
+
+    def view(self, **settings: Any) -> Any:
+        """Return the graph with this investigation's evidence and paths lit up, and the rest greyed.
+
+        Args:
+            settings: what `contextmesh.widgets.GraphView` takes, such as `center`, `hops`, `most`.
+        """
+        from contextmesh.widgets.graphview import GraphView  # noqa: PLC0415 - the one import upward; see workspace.explore
+
+        return GraphView(self.graph, investigation=self, **settings)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": self.to_text(), "text/html": self.to_html()}
@@ -222,9 +313,14 @@ class Investigation:
             answer=self.answer.splitlines(),
             synthetic=SYNTHETIC if self._saved.synthetic else "",
             tables=self._tables(),
+            heading=HEADING,
+            hypothesis=self._told(),
             run=self.run_id,
             status=self.status,
         ).strip()
+
+    def _told(self) -> list[str]:
+        return told(self._saved.hypothesis.data) if self._saved.hypothesis else []
 
     def _tables(self) -> list["_Table"]:
         saved = self._saved
@@ -261,10 +357,12 @@ class _Saved:
 
     def __init__(self, reader: Reader, run: str) -> None:
         keys = {stage: record_id(run, stage) for stage in STAGES}
-        rows = reader.get_objects([*keys.values(), f"{run}.decision", *(f"{run}.task-{n}" for n in (1, 2, 3))])
+        made = [f"{run}.decision", record_id(run, "hypothesis"), *(f"{run}.task-{n}" for n in (1, 2, 3))]
+        rows = reader.get_objects([*keys.values(), *made])
         self.damaged = {stage: what for stage, key in keys.items() if key in rows and (what := damage(rows[key]))}
         self.records = {stage: rows[key] for stage, key in keys.items() if key in rows and stage not in self.damaged}
         self.decision = rows.get(f"{run}.decision")
+        self.hypothesis = rows.get(record_id(run, "hypothesis"))
         research = self.records.get("researcher")
         data: Mapping[str, Any] = research.data if research else {}
         self._seeds = {seed["id"]: seed for seed in data.get("seeds", ())}

@@ -9,6 +9,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError, UsageError
 from contextmesh.investigation.facts import digest, relation_id
+from contextmesh.investigation.hypothesis import read_settings
 from contextmesh.investigation.inputs import check_text, label_of, moment, own_id, spaced
 from contextmesh.investigation.intake import MAX_WRITES, persist
 from contextmesh.investigation.result import Investigation
@@ -99,16 +100,23 @@ class Session:
             raise AlreadyExistsError(msg)
         return present
 
-    def investigate(self, question: str, *, run: bool = True) -> Investigation:
+    def investigate(self, question: str, *, run: bool = True, hypothesis: bool = False) -> Investigation:
         """Ask a question and let the four stages answer it from the graph.
 
         Args:
             question: at most 2,000 characters.
             run: whether to run the stages now; with False, `step()` runs them one at a time.
+            hypothesis: whether to ask a language model, too, once the answer is verified: `Investigation.hypothesize`
+                with the environment's settings.
 
         Raises:
-            UsageError: an empty or overlong question.
+            UsageError: an empty or overlong question, a hypothesis without a run, or a setting that cannot be one.
         """
+        if hypothesis:
+            read_settings()  # what is wrong with them is said before anything is written
+        if hypothesis and not run:
+            msg = "a hypothesis needs a verified answer; leave run=True, or call inv.hypothesize() after the last step"
+            raise UsageError(msg)
         workspace = self._workspace
         question = check_question(question, workspace.vocabulary)
         graph = workspace.graph
@@ -125,9 +133,17 @@ class Session:
 
         key = persist(workspace.graph, write)
         found = workspace.investigation(key)
-        for attempt in range(MAX_WRITES if run else 0):
+        if run:
+            self._run(found)
+        return found.hypothesize() if hypothesis else found
+
+    @staticmethod
+    def _run(found: Investigation) -> None:
+        for attempt in range(MAX_WRITES):
             try:
-                return found.run(retry=attempt > 0)
+                found.run(retry=attempt > 0)
             except ConcurrentWriterError:
                 time.sleep(PAUSE_S)  # somebody writes so much that no stage could see the graph stand still
-        return found.run(retry=True) if run else found
+            else:
+                return
+        found.run(retry=True)

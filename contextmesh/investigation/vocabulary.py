@@ -20,6 +20,7 @@ KINDS = (
     "Workspace",
 )
 EVIDENCE_KINDS = ("Entity", "Evidence", "Memory")
+HYPOTHESIS = "Hypothesis"  # what a model says: never evidence, nor a side of a contradiction
 
 RELATIONS = MappingProxyType(
     {

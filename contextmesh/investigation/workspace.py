@@ -555,6 +555,16 @@ class Workspace:
 
     # keeping
 
+    def explore(self, **settings: Any) -> Any:
+        """Return a view of the workspace: graph in 3D, list, questions, evidence, notes, history.
+
+        Args:
+            settings: what `contextmesh.widgets.Explorer` takes, such as `investigation`, `session`, `most`.
+        """
+        from contextmesh.widgets.explorer import Explorer  # noqa: PLC0415 - the one import upward; widgets are seldom asked for
+
+        return Explorer(self, **settings)
+
     def export(self, path: str | Path) -> int:
         """Write the whole log as JSON lines and return the number of events; the file appears complete or not at all.
 

@@ -8,6 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import falkordb
@@ -40,6 +41,7 @@ from contextmesh.stores.cypher import (
     written,
 )
 from contextmesh.stores.keyspace import OUTAGES, check_name, refused, retried
+from contextmesh.stores.listening import Listeners, Query
 from contextmesh.stores.server import Server
 from contextmesh.stores.stream import FalkorDBEventStore
 from contextmesh.stores.where import pushdown
@@ -88,11 +90,16 @@ class FalkorDBGraphStore:
         self._schemas_now = 0  # the position of the newest schema, as of the head that was read last
         self._schemas: tuple[int, dict[str, Any]] | None = None
         self.read_only = False
+        self._listeners = Listeners()
 
     def __repr__(self) -> str:
         return f"<FalkorDBGraphStore: {self.name!r}>"
 
     # one query
+
+    def listening(self) -> AbstractContextManager[list[Query]]:
+        """Collect the Cypher that this thread sends through this store meanwhile, in order, as it was sent."""
+        return self._listeners.listening()
 
     def _read(self, query: str, **parameters: Any) -> list[list[Any]]:
         """Read rows of any kind, as the client's parser makes them."""
@@ -101,6 +108,7 @@ class FalkorDBGraphStore:
 
     def _ask(self, query: str, parameters: dict[str, Any]) -> list[list[Any]]:
         def ask() -> list[list[Any]]:
+            self._listeners.tell(query, parameters, writes=False)
             rows: list[list[Any]] = self._graph.ro_query(query, parameters, timeout=READ_TIMEOUT_MS).result_set
             return rows
 
@@ -116,6 +124,7 @@ class FalkorDBGraphStore:
         return self._sent("GRAPH.QUERY", query, parameters)
 
     def _sent(self, command: str, query: str, parameters: Mapping[str, Any], *options: Any) -> list[list[Any]]:
+        self._listeners.tell(query, parameters, writes=command == "GRAPH.QUERY")
         text = f"CYPHER {written(parameters)}{query}" if parameters else query
         answer = self._server.command(command, self.key, text, *options)
         if isinstance(answer[-1], redis.ResponseError):
@@ -378,6 +387,7 @@ class FalkorDBGraphStore:
         def ask() -> Any:
             # A client graph caches labels and keys that a rebuild may have renumbered, hence a new one.
             return self._server.db.select_graph(self.key).ro_query(query, values, timeout=timeout_ms)
+            self._listeners.tell(query, values, writes=False)
 
         result = retried(self._server, ask)
         names = [column[1] for column in result.header]

@@ -219,9 +219,17 @@ class Lab:
 
     def run_cell(self, number: int, *, seconds: float = CELL_S) -> None:
         """Run one cell, counted from 0 with the Markdown ones; an error in it is one here."""
+        self._select(number)
+        self._run("notebook:run-cell", seconds)
+
+    def start_cell(self, number: int) -> None:
+        """Start one cell and wait for nothing."""
+        self._select(number)
+        self.page.evaluate(START, "notebook:run-cell")
+
+    def _select(self, number: int) -> None:
         select = "number => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = number; }"
         self.page.evaluate(select, number)
-        self._run("notebook:run-cell", seconds)
 
     def _run(self, command: str, seconds: float) -> None:
         self.page.evaluate(START, command)

@@ -22,7 +22,7 @@ from contextmesh.investigation.records import (
     save_record,
 )
 from contextmesh.investigation.retrieval import shown
-from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, Vocabulary
+from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, HYPOTHESIS, Vocabulary
 
 CAUSALITY = (
     "Order and connection are not cause: a change that came before an incident is a candidate. "
@@ -155,7 +155,7 @@ def _related(facts: Mapping[str, Object], reader: Reader, vocabulary: Vocabulary
     rows = reader.relations(source=sorted(facts), type=types) if facts and types else []
     targets = current(reader.get_objects({row.target for row in rows}))
     for row in rows:
-        if row.target in targets:
+        if row.target in targets and targets[row.target].type != HYPOTHESIS:
             source = row.data.get("source")
             yield Claim(
                 subject=row.source,
