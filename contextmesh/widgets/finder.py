@@ -1,5 +1,6 @@
 """Finder: a search box whose Enter acts like a click on the first hit."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from contextmesh.widgets.status import StatusLine
 
 HITS = 8
 HIT_PX = 230
+OVERTAKEN_S = 1.0  # a browser sends letters one by one, each when the last has been taken; Enter waits for none
 
 
 class Finder(widgets.VBox):
@@ -36,6 +38,7 @@ class Finder(widgets.VBox):
     ) -> None:
         self.search, self.on_pick, self.on_hits, self.status = search, on_pick, on_hits, status
         self.hits: tuple[str, ...] = ()
+        self._entered_s = -OVERTAKEN_S
         self.text = widgets.Text(
             placeholder="a name, an id or some words; Enter selects the first hit",
             description="Search",
@@ -60,14 +63,19 @@ class Finder(widgets.VBox):
     def _on_text(self, _change: Any) -> None:
         with self.status.catching("searching"):
             self._look(self.text.value)
+            if time.monotonic() < self._entered_s + OVERTAKEN_S:
+                self._pick_first()
 
     def _on_message(self, _widget: Any, content: Mapping[str, Any], _buffers: Any) -> None:
-        """Select the first hit on Enter; what was typed has been searched for by then."""
+        """Select the first hit on Enter, and again where Enter has overtaken the last letters on their way here."""
         if content.get("event") == "submit":
             with self.status.catching("searching"):
-                self._look(self.text.value)
-                if self.hits:
-                    self.on_pick(self.hits[0])
+                self._entered_s = time.monotonic()
+                self._pick_first()
+
+    def _pick_first(self) -> None:
+        if self.hits:
+            self.on_pick(self.hits[0])
 
     def _on_hit(self, at: int) -> None:
         with self.status.catching("selecting"):

@@ -251,6 +251,16 @@ def test_the_same_light_again_sends_nothing(shown, wire):
     assert wire == []
 
 
+def test_the_thirtieth_light_costs_what_the_second_cost(shown, wire):
+    canvas = shown(cloud(20, 30))
+    sent = []
+    for at in range(30):
+        wire.clear()
+        canvas.light(Light(selection=canvas.scene.ids[at % 2]))
+        sent.append(len(wire))
+    assert sent[2:4] * 14 == sent[2:]
+
+
 def test_another_light_sends_neither_positions_nor_parts(shown, wire):
     canvas = shown(cross())
     places = canvas._nodes.mesh.geometry.attributes["position"].array.comm.comm_id

@@ -110,7 +110,10 @@ class Lines:
 
 def _buffer(array: npt.NDArray[Any], *, normalized: bool = False) -> Any:
     """Return numbers for the graphics card, which are packed on their way to the browser."""
-    return three.BufferAttribute(array=NDArrayWidget(array, compression_level=1), normalized=normalized)
+    numbers = NDArrayWidget(array, compression_level=1)
+    made = three.BufferAttribute(array=numbers, normalized=normalized)
+    numbers.unobserve_all("array")  # what the attribute observes there doubles with every change: 14 take minutes
+    return made
 
 
 def _geometry(attributes: dict[str, Any]) -> Any:
