@@ -385,9 +385,9 @@ class FalkorDBGraphStore:
         values = check_parameters(parameters or {})
 
         def ask() -> Any:
+            self._listeners.tell(query, values, writes=False)
             # A client graph caches labels and keys that a rebuild may have renumbered, hence a new one.
             return self._server.db.select_graph(self.key).ro_query(query, values, timeout=timeout_ms)
-            self._listeners.tell(query, values, writes=False)
 
         result = retried(self._server, ask)
         names = [column[1] for column in result.header]

@@ -41,11 +41,13 @@ class AskPanel(Panel):
         self._workspace = ws
         self._opened: Investigation | None = None
         self.question = widgets.Textarea(
+            continuous_update=False,  # else a click on Ask overtakes the last letters
             placeholder="Which earlier change might explain this, who owns the system, what did we learn before?",
             layout=widgets.Layout(width="100%", max_width="720px", height="64px", margin="2px 0"),
         )
         self.session = widgets.Text(
             value=session,
+            continuous_update=False,
             description="Session",
             style={"description_width": "initial"},
             layout=widgets.Layout(width="100%", max_width="360px"),

@@ -145,8 +145,9 @@ def test_hostile_facts_show_literally_and_break_no_layout(lab: Lab) -> None:
     for at in range(len(HOSTILE)):
         lab.python(f"view.state.selection = ws.session('Class').note({HOSTILE[at]!r}).id")
         lab.wait_for_idle()
-        shown = " ".join(lab.page.locator(LIVE).last.inner_text().split())
-        assert " ".join(HOSTILE[at].split())[:30] in shown
+        shown = lab.page.locator(LIVE).last.inner_text().split()
+        words = [word for word in HOSTILE[at].split() if word.isprintable()]  # marks that turn the direction are named
+        assert set(words) <= set(shown)
         assert lab.overlapping_texts(LIVE) == []
     lab.screenshot("graph-hostile", LIVE)
     assert lab.page.locator(f"{LIVE} img, {LIVE} script").count() == 0
