@@ -9,7 +9,7 @@ from contextmesh.core.model import Object, Relation
 from contextmesh.core.projection import Changes, fold
 from contextmesh.errors import UsageError
 
-PAGE = 1000  # events that are read at a time
+PAGE = 10_000  # events that are read at a time; a commit is read whole, so small pages read a large one often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

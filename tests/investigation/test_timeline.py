@@ -104,7 +104,8 @@ def test_every_position_shows_what_the_log_folds_to(events, way):
         before = now
 
 
-def test_the_log_is_read_in_pages_and_only_as_far_as_needed():
+def test_the_log_is_read_in_pages_and_only_as_far_as_needed(monkeypatch):
+    monkeypatch.setattr("contextmesh.investigation.timeline.PAGE", 1000)
     log = Log([object_created(number, f"o{number}") for number in range(1, 2501)])
     timeline = Timeline(log)
     assert log.read == []
