@@ -23,6 +23,7 @@ from contextmesh.widgets.state import State
 
 RELATIONS = 8  # buttons at a time
 READ_AT_ONCE = 2000  # events that are searched for an object's history without being asked
+LOOKED_UP = 50_000  # events of a log in which one is found by its id without being asked: its first look reads all
 HISTORY_ROWS = 20
 MAX_VALUE, BUTTON_PX = 4000, 260
 NOTHING = "Nothing is selected. Click a node, or press the number of a row in the list."
@@ -149,7 +150,7 @@ class DetailPanel(Panel):
     def _told_properties(self) -> str:
         if self._row is None:
             return ""
-        rows = [(name, _value(value)) for name, value in _flat(self._row.data)]
+        rows = [(visible(name), _value(value)) for name, value in _flat(self._row.data)]
         return _section("Properties", f'<div class="cm-scroll">{_table(rows)}</div>' if rows else "<p>none</p>")
 
     # relations
@@ -221,6 +222,8 @@ class DetailPanel(Panel):
         """Return what an event was, and where it stands in the log."""
         if not isinstance(event_id, str) or not event_id:
             return ""
+        if not self._wants_history and len(self._graph.events) > LOOKED_UP:
+            return f"{visible(event_id)}; reading the history tells more"
         log = self._graph.log
         try:
             event, position = log.get_event(event_id), log.position_of(event_id)
@@ -242,6 +245,7 @@ class DetailPanel(Panel):
     def _on_history(self, _button: Any) -> None:
         with self.status.catching("reading the history"):
             self._wants_history = True
+            self._provenance.value = self._told_provenance()
             self._show_history(self.state.selection)
 
     def _told_history(self, object_id: str) -> str:

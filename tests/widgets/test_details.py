@@ -178,3 +178,24 @@ def test_closing_frees_all_and_follows_no_longer(memory: Graph, left_open: Calla
     panel.close()
     state.selection = "a"
     assert left_open() == set()
+
+
+def test_a_mark_that_turns_writing_is_named_in_a_field_s_name_too(memory: Graph) -> None:
+    memory.add_object("Entity", {"\u202eright": {"\u202eleft": 1}}, id="a")
+    panel = DetailPanel(memory)
+    panel.state.selection = "a"
+    assert "\\u202eright.\\u202eleft" in told(panel)
+    assert "\u202e" not in shown(panel)
+    panel.close()
+
+
+def test_a_long_log_is_read_only_when_asked(memory: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.add_object("Entity", {"label": "Checkout API"}, id="a", actor="importer")
+    monkeypatch.setattr(details, "LOOKED_UP", 0)
+    monkeypatch.setattr(details, "READ_AT_ONCE", 0)
+    panel = DetailPanel(memory)
+    panel.state.selection = "a"
+    assert "reading the history tells more" in told(panel)
+    panel.read_history.click()
+    assert "created byobject.created by importer, position 1," in told(panel)
+    panel.close()
