@@ -33,7 +33,8 @@ STYLE = """<style>
   border-bottom: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.5));}
 .cm-events td {font-weight: normal; overflow-wrap: anywhere;}
 .cm-events td:nth-child(-n+4) {overflow-wrap: normal; white-space: nowrap;}
-.cm-events .cm-trouble {color: var(--jp-error-color1, #c62828);}
+.cm-events .cm-trouble {
+  color: color-mix(in srgb, var(--jp-error-color1, #c62828) 85%, var(--jp-content-font-color1, #000));}
 </style>"""
 # What is left beside the live table is for readers without a kernel; while the live one shows, it need not.
 STILL_STYLE = """<style>
@@ -199,6 +200,10 @@ _ABOUT: dict[str, Callable[[Any], str]] = {
     "relation.removed": lambda payload: f"{payload['source']} -{payload['type']}-> {payload['target']}",
     "patch.proposed": _proposed,
     "patch.applied": lambda payload: f"{payload['target']}: {_fields(payload['diff'])}",
+    "question.asked": lambda payload: f"{payload['run']}: {payload['question']}",
+    "behavior.started": lambda payload: f"{payload['behavior']}, by {payload['trigger']}",
+    "behavior.completed": lambda payload: f"{payload['behavior']}, by {payload['trigger']}",
+    "behavior.failed": lambda payload: f"{payload['behavior']}, by {payload['trigger']}: {payload['error']}",
     "patch.rejected": lambda payload: f"{payload['target']}: {payload['reason']}",
 }
 

@@ -163,6 +163,16 @@ def test_a_long_text_is_cut(memory: Graph, shown: Callable[..., EventTable]) -> 
     assert second == "Memory n: y …"
 
 
+def test_a_stage_and_a_question_are_told_in_words() -> None:
+    note = {"behavior": "planner", "trigger": "evt_007"}
+    for kind in ("started", "completed"):
+        assert module.about(Event(type=f"behavior.{kind}", payload=note)) == "planner, by evt_007"
+    failed = Event(type="behavior.failed", payload={**note, "error": "HandoffError: gone"})
+    assert module.about(failed) == "planner, by evt_007: HandoffError: gone"
+    asked = Event(type="question.asked", payload={"run": "Run#1", "question": "Who owns it?", "session": "s"})
+    assert module.about(asked) == "Run#1: Who owns it?"
+
+
 def test_a_payload_of_another_form_is_shown_as_it_is() -> None:
     event = Event(type="object.created", payload={"id": "a", "object": ["b"]})
     assert module.about(event) == '{"id":"a","object":["b"]}'
