@@ -12,7 +12,7 @@ from contextmesh.widgets.panel import button
 from contextmesh.widgets.state import State
 from contextmesh.widgets.tables import TablePanel
 
-COLUMNS = {"what": 1.3, "text": 4.0, "by": 1.0, "position": 0.9, "time (UTC)": 1.7}
+COLUMNS = {"what": 1.7, "text": 3.1, "by": 1.3, "position": 1.1, "time (UTC)": 2.3}
 LOOK = 10_000  # events that are read at a time, from the newest back
 
 

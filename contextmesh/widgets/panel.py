@@ -21,6 +21,7 @@ STYLE = """<style>
   color: var(--jp-content-font-color1, inherit);}
 .cm-head h3 {margin: 0; font-size: 15px; font-weight: 600; unicode-bidi: plaintext;
   color: var(--jp-content-font-color1, inherit);}
+.cm-live-panel textarea::placeholder {color: var(--jp-content-font-color2, inherit); opacity: 1;}
 .cm-head p {margin: 0; font-size: 13px; color: var(--jp-content-font-color2, inherit); unicode-bidi: plaintext;}
 </style>"""
 

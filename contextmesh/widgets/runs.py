@@ -11,7 +11,7 @@ from contextmesh.investigation.vocabulary import HYPOTHESIS, STAGES
 from contextmesh.widgets.state import State
 from contextmesh.widgets.tables import TablePanel
 
-COLUMNS = {"agent": 1.2, "status": 1.0, "saved": 2.6, "outputs": 2.4, "usage": 2.0, "record": 1.6}
+COLUMNS = {"agent": 1.5, "status": 1.5, "saved": 2.3, "outputs": 2.0, "usage": 1.8, "record": 1.7}
 STEPS = ("AgentRun", HYPOTHESIS)
 PERSISTED = "Execution traces are persisted results: the records that the agents saved in the graph, read back."
 CONTENTS = {"seeds": "seeds", "context": "facts", "relations": "relations", "paths": "paths"}

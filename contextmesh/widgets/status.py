@@ -11,7 +11,8 @@ from contextmesh.errors import ContextMeshError
 STYLE = """<style>
 .cm-status {margin: 0; padding: 2px 0; line-height: 1.4; overflow-wrap: anywhere; unicode-bidi: plaintext;
   color: var(--jp-content-font-color2, inherit);}
-.cm-status.cm-failed {color: var(--jp-error-color1, #c62828);}
+.cm-status.cm-failed {
+  color: color-mix(in srgb, var(--jp-error-color1, #c62828) 85%, var(--jp-content-font-color1, #000));}
 </style>"""
 
 
