@@ -1,6 +1,8 @@
 """Asking: a form for a question, the stages that answer it as cards, and the answer. No picture is needed for it."""
 
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ipywidgets as widgets
@@ -21,6 +23,7 @@ EARLIER = (
     "ORDER BY r.updated_at DESC, r.id DESC LIMIT 200"
 )
 PAGE_ROWS = 5
+DOUBLE_CLICK_S = 0.7  # after an answer; the same question again within it was not meant
 
 
 class AskPanel(Panel):
@@ -40,6 +43,8 @@ class AskPanel(Panel):
         super().__init__(state)
         self._workspace = ws
         self._opened: Investigation | None = None
+        self._asked: tuple[str, str] | None = None
+        self._answered_s = 0.0
         self.question = widgets.Textarea(
             continuous_update=False,  # else a click on Ask overtakes the last letters
             placeholder="Which earlier change might explain this, who owns the system, what did we learn before?",
@@ -81,6 +86,7 @@ class AskPanel(Panel):
             self._let_go()
         elif self._opened is None or self._opened.run_id != run:
             self._let_go()
+            self._show_answer()  # none, if the next one cannot be found
             self._opened = self._workspace.investigation(run)
             self.pipeline = Pipeline(self._opened, state=self.state)
             self._stages.children = [self.pipeline]
@@ -114,14 +120,26 @@ class AskPanel(Panel):
         return inv
 
     def _on_ask(self, _button: Any) -> None:
-        with self.status.catching("ask"):
-            inv = self.investigate(self.question.value, self.session.value)
-            self.status.say(f"{inv.run_id} is {inv.status}.")
+        with self.status.catching("ask"), self._once() as is_first:
+            if is_first:
+                inv = self.investigate(self.question.value, self.session.value)
+                self.status.say(f"{inv.run_id} is {inv.status}.")
 
     def _on_begin(self, _button: Any) -> None:
-        with self.status.catching("ask"):
-            inv = self.investigate(self.question.value, self.session.value, run=False)
-            self.status.say(f"{inv.run_id} is saved; run its stages with Step.")
+        with self.status.catching("ask"), self._once() as is_first:
+            if is_first:
+                inv = self.investigate(self.question.value, self.session.value, run=False)
+                self.status.say(f"{inv.run_id} is saved; run its stages with Step.")
+
+    @contextmanager
+    def _once(self) -> Iterator[bool]:
+        """Tell a press from the second half of a double click, which waited here while the first was worked on."""
+        asked = self.question.value, self.session.value
+        is_first = asked != self._asked or time.monotonic() > self._answered_s + DOUBLE_CLICK_S
+        if not is_first:
+            self.status.say(self.status.text)  # what the first half came to
+        yield is_first
+        self._asked, self._answered_s = asked, time.monotonic()
 
     def _open(self, run: str) -> None:
         self.state.investigation = run

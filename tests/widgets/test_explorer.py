@@ -130,6 +130,30 @@ def test_two_explorers_do_not_fight_and_closing_one_frees_its_comms(ws: Workspac
     assert {type(_instances[key]).__name__ for key in set(_instances) - before} == set()
 
 
+def test_a_double_click_asks_once(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = AskPanel(ws)
+    panel.question.value = QUESTION
+    panel.ask.click()
+    said = panel.status.text
+    panel.ask.click()
+    assert list(ws.table("Run")["id"]) == ["Run#1"]
+    assert panel.status.text == said == "Run#1 is completed."
+    monkeypatch.setattr("contextmesh.widgets.asking.DOUBLE_CLICK_S", 0.0)
+    panel.ask.click()  # the same question later is another one
+    assert sorted(ws.table("Run")["id"]) == ["Run#1", "Run#2"]
+    panel.close()
+
+
+def test_the_answer_goes_where_the_next_investigation_is_not_found(ws: Workspace) -> None:
+    panel = AskPanel(ws)
+    panel.investigate(QUESTION, "Tuesday")
+    assert "Maya Chen" in panel._answer.value
+    panel.state.investigation = "Run#99"
+    assert "no run 'Run#99'" in panel.status.text
+    assert panel._answer.value == ""
+    panel.close()
+
+
 def test_what_goes_wrong_is_said(ws: Workspace) -> None:
     explorer = Explorer(ws)
     explorer.state.investigation = "Run#99"
