@@ -1,6 +1,7 @@
 """The graph as a view: picture and list show and select the same, through time, branches and investigations."""
 
 import asyncio
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -391,6 +392,24 @@ def test_a_place_that_is_none_is_refused(chain: Graph, make: Callable[..., Graph
     for path in (tmp_path / "nowhere" / "graph.svg", tmp_path / "folder.svg"):
         with pytest.raises(UsageError, match="expected a file's name in a folder that does"):
             make(chain).save(path)
+
+
+@pytest.mark.parametrize("name", ["\0.svg", f"{'x' * 300}.svg"])
+def test_a_name_that_no_file_can_have_is_refused(
+    chain: Graph, make: Callable[..., GraphView], tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a file's name"):
+        make(chain).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_not_replaced_by_a_file(chain: Graph, make: Callable[..., GraphView], tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "graph.svg"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with pytest.raises(UsageError, match="a device or a pipe"):
+        make(chain).save(link)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
