@@ -15,7 +15,7 @@ from contextmesh.widgets.history import HistoryPanel
 from contextmesh.widgets.memory import MemoryPanel
 from contextmesh.widgets.panel import Panel, bar, button
 from contextmesh.widgets.runs import RunPanel
-from contextmesh.widgets.state import State
+from contextmesh.widgets.state import MAIN, State
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +59,12 @@ class Explorer(Panel):
         most: int = 300,
     ) -> None:
         super().__init__(state)
-        self._root = self._workspace = ws
+        self._root = ws
+        self._workspace = self._on(self.state.branch)
         self._session = session
         if investigation is not None:
             known = investigation if isinstance(investigation, str) else investigation.run_id
-            self.state.investigation = ws.investigation(known).run_id
+            self.state.investigation = self._workspace.investigation(known).run_id
         self.graph = GraphView(ws, state=self.state, most=most)
         self._places = [widgets.VBox() for _ in TABS]
         self._places[0].children = [self.graph]
@@ -82,6 +83,7 @@ class Explorer(Panel):
         self.add_class("cm-explorer")
         self.state.observe(self._on_branch, "branch")
         self.state.observe(self._on_run, "investigation")
+        self.state.observe(self._on_position, "position")
         self._title()
         self._list_branches()
 
@@ -89,10 +91,15 @@ class Explorer(Panel):
         return f"<Explorer {self._root.name!r}: {', '.join(self._where())}>"
 
     def _where(self) -> list[str]:
-        state = self.state
-        when = "newest" if state.position is None else f"position {state.position:,}"
-        found = [f"branch {state.branch!r}", when, state.investigation, state.selection]
+        state, graph = self.state, self._workspace.graph
+        newest = f"position {graph.position:,}, read-only" if graph.read_only else "newest"
+        when = newest if state.position is None else f"position {state.position:,}"
+        found = [f"branch {graph.log.branch_name or MAIN!r}", when, state.investigation, state.selection]
         return [str(part) for part in found if part]
+
+    def _on(self, branch: str) -> Workspace:
+        """Return what a branch's name in the state stands for: `main` is the workspace that is explored."""
+        return self._root if branch == MAIN else self._root.branch(branch)
 
     # what comes back
 
@@ -131,19 +138,20 @@ class Explorer(Panel):
         self._head(self._root.name, " · ".join(self._where()))
 
     def _list_branches(self) -> None:
-        names = ["main", *self._root.branches()["branch"]]
+        home = self._root.graph.log.branch_name or MAIN
+        names = {MAIN: home} | {name: name for name in self._root.branches()["branch"] if name != home}
         for old in self._branches.children:
             old.close()
-        shown = [self._branch_button(name) for name in names] if len(names) > 1 else []
+        shown = [self._branch_button(*item) for item in names.items()] if len(names) > 1 else []
         self._branches.children = [widgets.HTML("Branch"), *shown] if shown else []
 
-    def _branch_button(self, name: str) -> widgets.Button:
+    def _branch_button(self, name: str, label: str) -> widgets.Button:
         def press(_button: Any) -> None:
             with self.status.catching("open the branch"):
                 self.state.branch = name
 
         chosen = name == self.state.branch
-        return button(name, f"Show the branch {name}", press, "primary" if chosen else "")
+        return button(label, f"Show the branch {label}", press, "primary" if chosen else "")
 
     def _on_tab(self, _change: Any) -> None:
         with self.status.catching("open the tab"):
@@ -169,6 +177,13 @@ class Explorer(Panel):
                 panel.close()
         self._fill(TABS[self.tabs.selected_index or 0])
 
+    def _select(self, _object_id: str | None) -> None:
+        self._title()
+
+    def _on_position(self, _change: Any) -> None:
+        with self.status.catching("go through time"):
+            self._title()
+
     def _on_run(self, _change: Any) -> None:
         with self.status.catching("open the investigation"):
             self._title()
@@ -176,16 +191,27 @@ class Explorer(Panel):
 
     def _on_branch(self, _change: Any) -> None:
         with self.status.catching("open the branch"):
-            name = self.state.branch
-            self._workspace = self._root if name == "main" else self._root.branch(name)
+            self._workspace = self._on(self.state.branch)
+            self._forget_a_missing_run()
             self._title()
             self._list_branches()
             self._empty(tuple(self._makers))
 
+    def _forget_a_missing_run(self) -> None:
+        """Close an investigation that the branch does not hold: it was forked before that was asked."""
+        run = self.state.investigation
+        if run is not None and not self._has(run):
+            self.state.investigation = None
+            self.status.say(f"{run} is not on this branch, so it was closed")
+
+    def _has(self, run: str | None) -> bool:
+        row = None if run is None else self._workspace.graph.get_object(run)
+        return row is not None and row.type == "Run"
+
     # without a kernel
 
     def to_html(self) -> str:  # noqa: D102
-        answer = self._investigation().to_html() if self.state.investigation else ""
+        answer = self._investigation().to_html() if self._has(self.state.investigation) else ""  # it may be removed
         return f"{self._heading.value}{self.graph.to_html()}{answer}"
 
     def save(self, path: Any) -> Any:
@@ -198,6 +224,7 @@ class Explorer(Panel):
             with suppress(ValueError):  # it was closed before
                 self.state.unobserve(self._on_branch, "branch")
                 self.state.unobserve(self._on_run, "investigation")
+                self.state.unobserve(self._on_position, "position")
             for panel in (self.graph, *self._panels.values()):
                 panel.close()
         super().close()

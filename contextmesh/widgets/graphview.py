@@ -27,7 +27,7 @@ from contextmesh.widgets.listing import FactTable
 from contextmesh.widgets.panel import Panel, bar
 from contextmesh.widgets.saving import write_whole
 from contextmesh.widgets.sight import Sight, rows_of
-from contextmesh.widgets.state import State
+from contextmesh.widgets.state import MAIN, State
 from contextmesh.widgets.timebar import TimeBar
 
 WIDTH, HEIGHT = 620, 470  # of the 3D picture, in pixels
@@ -87,7 +87,10 @@ class GraphView(Panel):
         self._root = source
         self._clicked = False
         self._sight = Sight(source, center=center, hops=hops, most=most)
-        self._sight.compare(diff)
+        if self.state.branch != MAIN:
+            self._sight.of(*self._branch())
+        if diff is not None:
+            self._sight.compare(diff)
         self._begin(investigation)
         self._sight.draw()
         self._make()
@@ -298,17 +301,24 @@ class GraphView(Panel):
             elif change.name == "branch":
                 self._follow_branch()
             else:
-                run = self.state.investigation
-                self._sight.light_up(None if run is None else self._investigation(run))
+                self._sight.light_up(None)  # also where the next one cannot be found
+                if self.state.investigation is not None:
+                    self._sight.light_up(self._investigation(self.state.investigation))
             self._redraw()
 
-    def _follow_branch(self) -> None:
+    def _branch(self) -> tuple[Workspace, Diff | None]:
+        """Return the branch that the state names, and how it differs from what the view was made of."""
         root, name = self._root, self.state.branch
         if not isinstance(root, Workspace):
             msg = f"a graph has no branch {name!r} to follow; make the view of a workspace"
             raise UsageError(msg)
-        branch = None if name == "main" else root.branch(name)
-        self._sight.of(branch or root, None if branch is None else root.diff(branch))
+        if name == MAIN:
+            return root, None
+        branch = root.branch(name)
+        return branch, root.diff(branch)
+
+    def _follow_branch(self) -> None:
+        self._sight.of(*self._branch())
         self.state.position = None
         self.time.of(self._sight.graph)
         self.details.of(self._sight.source)

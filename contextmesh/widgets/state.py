@@ -1,6 +1,10 @@
 """State: what the views of one Explorer show together, and nothing else."""
 
+from typing import Any
+
 import traitlets
+
+MAIN = "main"
 
 
 class State(traitlets.HasTraits):
@@ -25,8 +29,15 @@ class State(traitlets.HasTraits):
 
     selection = traitlets.Unicode(default_value=None, allow_none=True)
     position = traitlets.Int(default_value=None, allow_none=True, min=0)
-    branch = traitlets.Unicode("main")
+    branch = traitlets.Unicode(MAIN)
     investigation = traitlets.Unicode(default_value=None, allow_none=True)
+
+    @traitlets.validate("position")
+    def _checked(self, proposal: Any) -> int | None:
+        if isinstance(proposal.value, bool):
+            msg = f"position is {proposal.value!r}; expected a whole number from 0, or None for the newest"
+            raise traitlets.TraitError(msg)
+        return proposal.value
 
     def __repr__(self) -> str:
         return f"<State: {', '.join(f'{name} {value!r}' for name, value in self.to_dict().items())}>"

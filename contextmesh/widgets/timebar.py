@@ -72,7 +72,9 @@ class TimeBar(widgets.VBox):
             return f"Position 0 of {tip:,}: nothing has happened yet" if tip else "Nothing has happened yet"
         event = self._graph.events[at - 1]
         when = event.timestamp[:16].replace("T", " ")
-        where = f"Now, at position {at:,}" if at == tip else f"As it was at position {at:,} of {tip:,}"
+        where = f"As it was at position {at:,} of {tip:,}"
+        if at == tip:  # a look into the past ends before now
+            where = f"{'Read-only' if self._graph.read_only else 'Now'}, at position {at:,}"
         return one_line(f"{where}, {when} UTC: {event.type} {about(event)}", 160)
 
     def _on_slide(self, change: Any) -> None:

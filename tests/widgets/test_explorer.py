@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import ipywidgets as widgets
 import pytest
 from ipywidgets.widgets.widget import _instances  # every widget that holds a line to the browser
+from traitlets import TraitError
 
 import contextmesh as cm
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.server import Server
 from contextmesh.widgets import AskPanel, Explorer, State
 from contextmesh.widgets.explorer import TABS
+from tests.widgets.reading import Tags
 
 QUESTION = "Which earlier change might explain the checkout errors, who owns the system, what did we learn before?"
 
@@ -130,6 +132,79 @@ def test_two_explorers_do_not_fight_and_closing_one_frees_its_comms(ws: Workspac
     assert {type(_instances[key]).__name__ for key in set(_instances) - before} == set()
 
 
+def heading(explorer: Explorer) -> str:
+    return Tags(explorer._heading.value).text
+
+
+def test_the_heading_follows_selection_and_time(ws: Workspace) -> None:
+    explorer = Explorer(ws)
+    assert heading(explorer).endswith("branch 'main' · newest")
+    explorer.selection, explorer.state.position = "checkout-api", 7
+    assert heading(explorer).endswith("branch 'main' · position 7 · checkout-api")
+    explorer.close()
+    explorer.state.position = None
+    assert heading(explorer).endswith("position 7 · checkout-api")
+
+
+def test_a_second_explorer_of_a_state_begins_where_the_first_one_is(ws: Workspace) -> None:
+    alt = ws.fork("alt")
+    note = alt.session("What if").note("The pool was exhausted instead")
+    first = Explorer(ws)
+    first.state.branch = "alt"
+    second = Explorer(ws, state=first.state)
+    assert note.id in second.graph.scene.ids
+    open_tab(second, "Notes")
+    assert [row["id"] for row in second._panels["Notes"].rows] == [note.id]
+    first.close()
+    second.close()
+
+
+def test_an_explorer_of_a_branch_names_it(ws: Workspace) -> None:
+    alt = ws.fork("alt")
+    ws.fork("other")
+    explorer = Explorer(alt)
+    assert heading(explorer).endswith("branch 'alt' · newest")
+    buttons = [each for each in explorer._branches.children if isinstance(each, widgets.Button)]
+    assert [(each.description, each.button_style) for each in buttons] == [("alt", "primary"), ("other", "")]
+    explorer.close()
+
+
+def test_a_look_into_the_past_says_so_and_saves_nothing(ws: Workspace) -> None:
+    explorer = Explorer(ws.at(position=10))
+    assert heading(explorer).endswith("branch 'main' · position 10, read-only")
+    for tab in TABS:
+        open_tab(explorer, tab)
+    asking = explorer._panels["Ask"]
+    assert isinstance(asking, AskPanel)
+    asking.question.value = QUESTION
+    asking.ask.click()
+    assert "may read and not write" in asking.status.text
+    assert list(ws.table("Run")["id"]) == []
+    explorer.close()
+
+
+def test_a_branch_without_the_investigation_closes_it(ws: Workspace) -> None:
+    ws.fork("before")
+    inv = ws.session("Tuesday").investigate(QUESTION)
+    explorer = Explorer(ws, investigation=inv)
+    open_tab(explorer, "Evidence")
+    explorer.state.branch = "before"
+    assert explorer.state.investigation is None
+    assert explorer.status.text == f"{inv.run_id} is not on this branch, so it was closed"
+    open_tab(explorer, "Ask")
+    assert explorer._panels["Ask"].status.text == ""
+    assert not explorer.graph.light.lit
+    explorer.close()
+
+
+def test_an_investigation_that_was_removed_meanwhile_leaves_the_picture(ws: Workspace) -> None:
+    inv = ws.session("Tuesday").investigate(QUESTION)
+    explorer = Explorer(ws, investigation=inv)
+    ws.graph.remove_object(inv.run_id)
+    assert "<svg" in explorer.to_html()
+    explorer.close()
+
+
 def test_a_double_click_asks_once(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     panel = AskPanel(ws)
     panel.question.value = QUESTION
@@ -152,6 +227,12 @@ def test_the_answer_goes_where_the_next_investigation_is_not_found(ws: Workspace
     assert "no run 'Run#99'" in panel.status.text
     assert panel._answer.value == ""
     panel.close()
+
+
+@pytest.mark.parametrize("position", [-1, True, 2.5])
+def test_a_position_that_can_be_none_is_refused(position: float) -> None:
+    with pytest.raises(TraitError, match="position"):
+        State(position=position)
 
 
 def test_what_goes_wrong_is_said(ws: Workspace) -> None:

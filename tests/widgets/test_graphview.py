@@ -297,6 +297,31 @@ def test_playing(make: Callable[..., GraphView], monkeypatch: pytest.MonkeyPatch
     assert (view.time.is_playing, view.time.play.description, view.status.text) == (False, "Play", "")
 
 
+def test_closing_while_playing_ends_it(chain: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timebar, "STEP_S", 0)
+    view = GraphView(chain)
+
+    async def play() -> None:
+        view.time.play.click()
+        await asyncio.sleep(0.01)
+        view.close()
+        reached = view.state.position
+        await asyncio.sleep(0.01)
+        assert view.state.position == reached
+
+    asyncio.run(play())
+    assert (view.time.is_playing, view.status.text) == (False, "")
+
+
+def test_nothing_has_happened_yet(make: Callable[..., GraphView]) -> None:
+    view = make(Graph(clock=TickingClock(START)))
+    for button in (view.time.newest, view.fit, view.nearer, view.clear, view.whole, view.again):
+        button.click()
+    view.time.step()
+    assert (view.state.position, view.status.text) == (None, "")
+    assert "Nothing has happened yet" in shown(view)
+
+
 # Investigations and branches
 
 
@@ -330,6 +355,29 @@ def test_a_branch_and_what_differs_there(acme: Workspace, make: Callable[..., Gr
     assert (view.light.changes, "redis-cluster" in drawn(view)) == ({}, False)
     direct = make(branch, diff=acme.diff(branch))
     assert direct.light.changes["inc-104"] == "removed"
+
+
+def test_a_branch_that_the_state_names_from_the_beginning(acme: Workspace, make: Callable[..., GraphView]) -> None:
+    alt = acme.fork("alt")
+    note = alt.session("What if").note("The pool was exhausted instead")
+    view = make(acme, state=State(branch="alt"))
+    assert note.id in drawn(view)
+    assert view.light.changes[note.id] == "added"
+    assert view.time.slider.max == len(alt.graph.events)
+
+
+def test_a_look_into_the_past_is_not_called_now(acme: Workspace, make: Callable[..., GraphView]) -> None:
+    view = make(acme.at(position=10))
+    assert "Read-only, at position 10, " in shown(view)
+    assert "Now" not in shown(view)
+
+
+def test_an_investigation_that_is_not_there_lights_nothing_up(acme: Workspace, make: Callable[..., GraphView]) -> None:
+    inv = acme.session("Tuesday").investigate("Which change might explain the checkout errors?")
+    view = make(acme, investigation=inv)
+    view.state.investigation = "Run#99"
+    assert "no run 'Run#99'" in view.status.text
+    assert not view.light.lit
 
 
 def test_a_graph_has_neither(chain: Graph, make: Callable[..., GraphView]) -> None:
