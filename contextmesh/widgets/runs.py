@@ -136,4 +136,5 @@ def _cost(usage: Mapping[str, Any]) -> str:
     cost = usage.get("cost")
     if not isinstance(cost, int | float) or isinstance(cost, bool):
         return "cost unknown"
-    return f"cost about {cost:g} {usage.get('currency') or ''}".rstrip()
+    told = f"{cost:.9f}".rstrip("0").rstrip(".")  # never as 9.85e-05
+    return f"cost about {told} {usage.get('currency') or ''}".rstrip()

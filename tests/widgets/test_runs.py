@@ -74,6 +74,8 @@ def test_a_model_s_guess_is_listed_as_one_with_what_it_used(acme: Workspace) -> 
         ({"model": "m"}, "m: tokens unknown, cost unknown"),
         ({"total_tokens": 7}, "7 tokens, cost unknown"),
         ({**USAGE, "cost": 0.000844, "currency": "USD"}, "m: 1,400 tokens (1,310 in, 90 out), cost about 0.000844 USD"),
+        ({"total_tokens": 9, "cost": 0.0000985, "currency": "USD"}, "9 tokens, cost about 0.0000985 USD"),
+        ({"total_tokens": 9, "cost": 0, "currency": "USD"}, "9 tokens, cost about 0 USD"),
         ({**USAGE, "prompt_tokens": "many", "cost": True}, "m: tokens unknown, cost unknown"),
     ],
 )
