@@ -61,9 +61,8 @@ class TimeBar(widgets.VBox):
         tip = len(self._graph.events)
         at = tip if position is None else min(position, tip)
         self.slider.unobserve(self._on_slide, "value")
-        with self.slider.hold_sync():
-            self.slider.max = tip
-            self.slider.value = at
+        self.slider.max = tip  # before the value, and not with it: a browser would cut the value to the old range
+        self.slider.value = at
         self.slider.observe(self._on_slide, "value")
         self._said.value = f'<span class="cm-list-page" role="status"><bdi>{escape(self._told(at, tip))}</bdi></span>'
 

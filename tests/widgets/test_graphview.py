@@ -313,6 +313,14 @@ def test_closing_while_playing_ends_it(chain: Graph, monkeypatch: pytest.MonkeyP
     assert (view.time.is_playing, view.status.text) == (False, "")
 
 
+def test_the_slider_gets_its_end_before_its_value(chain: Graph, make: Callable[..., GraphView]) -> None:
+    view, sent = make(chain), []
+    view.time.slider.send_state = lambda key=None: sent.append(key)  # else a browser cuts the value to the old range
+    chain.add_object("Memory", id="new")
+    view.again.click()
+    assert sent == ["max", "value"]
+
+
 def test_nothing_has_happened_yet(make: Callable[..., GraphView]) -> None:
     view = make(Graph(clock=TickingClock(START)))
     for button in (view.time.newest, view.fit, view.nearer, view.clear, view.whole, view.again):
