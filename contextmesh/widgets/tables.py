@@ -12,6 +12,7 @@ from contextmesh.widgets.state import State
 
 WHOLE_STYLE = """<style>
 dl.cm-whole.cm-whole {display: grid; grid-template-columns: minmax(4em, auto) minmax(0, 1fr); gap: 2px 12px;
+  box-sizing: border-box; width: auto; max-width: 100%;
   margin: 6px 0; padding: 8px 12px; max-height: 260px; overflow: auto; font-size: 13px; line-height: 1.45;
   border-left: 4px solid #0072b2; color: var(--jp-content-font-color1, inherit);
   background: var(--jp-layout-color2, rgba(128, 128, 128, .12));}

@@ -42,6 +42,16 @@ def test_every_tab_can_be_read_at_each_width_in_each_theme(lab: Lab, errors_of_a
     assert set(lab.errors) <= errors_of_an_empty_notebook
 
 
+def test_a_long_word_in_full_ends_inside_its_box(lab: Lab) -> None:
+    long = "word = ws.session('Tuesday').note('checkout ' + 'pneumono' * 60)"
+    lab.run_cells([MADE, f"{long}\nnotes = cm.widgets.MemoryPanel(ws)\nnotes"])
+    lab.python("notes.state.selection = word.id")
+    lab.wait_for_idle()
+    for look in lab.looks():
+        beyond = "box => box.getBoundingClientRect().right - box.parentElement.getBoundingClientRect().right"
+        assert lab.page.locator("dl.cm-whole:visible").first.evaluate(beyond) <= 0, look
+
+
 def test_without_webgl_an_investigation_is_completed_from_the_keyboard(lab_without_webgl: Lab) -> None:
     lab = lab_without_webgl
     lab.run_cells([MADE, "explorer = ws.explore(session='Tuesday')\nexplorer"])
