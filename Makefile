@@ -10,16 +10,18 @@ endif
 python = .venv/bin/python
 pytest_args =
 bench_args =
+eval_args =
 nbval = --nbval --nbval-current-env --nbval-cell-timeout 120
 
-.PHONY: help demo lab test lint bench clean FORCE
+.PHONY: help demo lab test lint eval bench clean FORCE
 
 help:
 	@echo 'make demo    make .venv, install, run the AcmeShop investigation on an embedded FalkorDB'
 	@echo 'make lab     open JupyterLab on the quickstart notebook'
 	@echo 'make test    run every test: unit, contract, docstrings, notebooks, JupyterLab in a browser'
 	@echo 'make lint    ruff (check and format) and mypy'
-	@echo 'make bench   print the benchmarks, beside a peer'
+	@echo 'make eval    print how well each mode of retrieval finds the evidence, and what it costs'
+	@echo 'make bench   print the benchmarks, beside peers'
 	@echo 'make clean   remove .venv, builds and caches; workspaces are kept'
 	@echo
 	@echo 'Needs Python 3.12 or newer; choose one with make PYTHON=/path/to/python3.12 demo'
@@ -44,6 +46,10 @@ lint: .venv/.dev
 
 bench: .venv/.bench
 	@$(python) -m tests.benchmarks $(bench_args)
+
+# CONTEXTMESH_REAL_DATA names a folder of public sets to measure on, too; eval_args='--embedder module:name' a dense part.
+eval: .venv/.demo
+	@env -u CONTEXTMESH_URL $(python) -m tests.evaluation $(eval_args)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks screenshots
@@ -71,9 +77,9 @@ install = $(python) -m pip install -qq --disable-pip-version-check --editable '$
 	@touch .venv/.demo .venv/.lab .venv/.test
 
 .venv/.bench: .venv/.made pyproject.toml
-	@echo 'Installing contextmesh, FalkorDB and the peer that the benchmarks compare with into .venv (about a minute, once; five where FalkorDB has to be compiled) ...'
-	@$(call install,.[bench])
-	@touch .venv/.demo .venv/.bench
+	@echo 'Installing contextmesh, FalkorDB, JupyterLab and the peers that the benchmarks compare with into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'
+	@$(call install,.[lab$(comma)test$(comma)bench])
+	@touch .venv/.demo .venv/.lab .venv/.bench
 
 .venv/.dev: .venv/.made pyproject.toml
 	@echo 'Installing contextmesh with everything to develop it into .venv (about two minutes, once; six where FalkorDB has to be compiled) ...'

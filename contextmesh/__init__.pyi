@@ -53,6 +53,8 @@ from .errors import (
     UsageError,
     WorkspaceNotFoundError,
 )
+from .investigation.embedding import Embedder
+from .investigation.explain import Explanation
 from .investigation.opening import drop, open, restore  # noqa: A004 - read as contextmesh.open
 from .investigation.result import Investigation
 from .investigation.session import Session
@@ -77,10 +79,12 @@ __all__ = [
     "DivergentObject",
     "DivergentRelation",
     "DuplicateEventError",
+    "Embedder",
     "Event",
     "EventNotFoundError",
     "EventSink",
     "EventStore",
+    "Explanation",
     "FalkorDBEventStore",
     "FalkorDBGraphStore",
     "FrozenClock",

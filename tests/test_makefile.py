@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKE = shutil.which("make")
-TARGETS = ("demo", "lab", "test", "lint", "bench", "clean")
+TARGETS = ("demo", "lab", "test", "lint", "eval", "bench", "clean")
 TOOLS = (
     *("sh", "cat", "cp", "cut", "dirname", "echo", "env", "false", "find", "ls", "mkdir", "mktemp", "mv", "printf"),
     *("pwd", "rm", "sort", "test", "touch", "tr", "true", "uname"),

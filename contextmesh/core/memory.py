@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from contextmesh.core.chains import NodeTypes, Rels, walk_chain
-from contextmesh.core.events import Event, canonical, decode, encode
+from contextmesh.core.events import Event, canonical, decode, encode, to_microseconds
 from contextmesh.core.forked import (
     ForkedEventStore,
     check_cut,
@@ -25,7 +25,7 @@ from contextmesh.core.forked import (
 )
 from contextmesh.core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, matches
 from contextmesh.core.projection import Changes
-from contextmesh.core.stores import Branch, Entry, EventStore, Hit, mirrored, searched
+from contextmesh.core.stores import Branch, Entry, EventStore, Hit, cosine, mirrored, searched
 from contextmesh.core.terms import search_text
 from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState
 
@@ -215,6 +215,7 @@ class _Tables:
     patches: dict[str, Patch] = field(default_factory=dict)
     schemas: dict[str, bytes] = field(default_factory=dict)
     terms: dict[str, frozenset[str]] = field(default_factory=dict)  # made when something is searched for
+    vectors: dict[tuple[str, str], tuple[int, list[float]]] = field(default_factory=dict)  # (space, id) -> of a version
 
     def copied(self, run_id: str) -> "_Tables":
         return _Tables(
@@ -226,6 +227,7 @@ class _Tables:
             patches=dict(self.patches),
             schemas=dict(self.schemas),
             terms=dict(self.terms),
+            vectors=dict(self.vectors),
         )
 
 
@@ -236,6 +238,7 @@ class InMemoryGraphStore:
         self._lock = threading.RLock()
         self._tables = _Tables()
         self._branches: dict[str, InMemoryGraphStore] = {}
+        self._known_vectors: dict[tuple[str, str], list[float]] = {}
 
     def __repr__(self) -> str:
         return f"<InMemoryGraphStore: {len(self._tables.objects)} objects at position {self.head()}>"
@@ -271,6 +274,7 @@ class InMemoryGraphStore:
         for object_id in changes.removed_objects:
             tables.objects.pop(object_id, None)
             tables.terms.pop(object_id, None)
+            self._forget_vectors(object_id)
             gone |= tables.touching.get(object_id, set())
         for relation_id in gone & tables.relations.keys():
             relation = tables.relations.pop(relation_id)
@@ -285,6 +289,7 @@ class InMemoryGraphStore:
             json = _encode([row.data, row.provenance])
             tables.objects[key] = _Row(row.type, row.version, updated_at, json)
             tables.terms.pop(key, None)
+            self._forget_vectors(key)
         for key, relation in changes.relations.items():
             json = _encode([relation.data, relation.provenance])
             tables.relations[key] = _Edge(relation.source, relation.target, relation.type, json)
@@ -295,6 +300,10 @@ class InMemoryGraphStore:
         for patch_id, (status, reason) in changes.verdicts.items():
             if patch_id in tables.patches:
                 tables.patches[patch_id] = tables.patches[patch_id].settled(status, reason)
+
+    def _forget_vectors(self, object_id: str) -> None:
+        for known in [known for known in self._tables.vectors if known[1] == object_id]:
+            del self._tables.vectors[known]
 
     def _terms(self, object_id: str, row: _Row) -> frozenset[str]:
         known = self._tables.terms.get(object_id)
@@ -391,7 +400,8 @@ class InMemoryGraphStore:
                 terms = tuple(sorted(weights.keys() & self._terms(key, row)))
                 if terms and self._fits(key, without):
                     score = round(sum(weights[term] for term in terms), 6)
-                    found.append((score, row.updated_at, Hit(id=key, score=score, terms=terms)))
+                    hit = Hit(id=key, score=score, terms=terms, updated_at=to_microseconds(row.updated_at))
+                    found.append((score, row.updated_at, hit))
         found.sort(key=lambda item: item[2].id)
         found.sort(key=lambda item: item[:2], reverse=True)
         return [hit for _, _, hit in found[:limit]]
@@ -413,6 +423,46 @@ class InMemoryGraphStore:
             ranked.sort(key=lambda item: item[0], reverse=True)
             found |= {key for _, key in ranked[:limit]}
         return [tables.relations[key].to_relation(key) for key in sorted(found)]
+
+    def unplaced(  # noqa: D102
+        self, space: str, kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, Object]:
+        tables = self._tables
+        with self._lock:
+            keys = (
+                key
+                for key, row in sorted(tables.objects.items())
+                if row.type in kinds and self._fits(key, without) and not self._vector(space, key)
+            )
+            return self.get_objects(list(islice(keys, limit)))
+
+    def _vector(self, space: str, object_id: str) -> list[float] | None:
+        version, vector = self._tables.vectors.get((space, object_id), (0, None))
+        return vector if version == self._tables.objects[object_id].version else None
+
+    def place(self, space: str, vectors: Mapping[str, tuple[int, Sequence[float]]]) -> None:  # noqa: D102
+        with self._lock:
+            for key, (version, vector) in vectors.items():
+                row = self._tables.objects.get(key)
+                if row and row.version == version:
+                    self._tables.vectors[space, key] = (version, list(vector))
+
+    def near(  # noqa: D102
+        self, space: str, vector: Sequence[float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, float]:
+        found = []
+        with self._lock:
+            for key, row in self._tables.objects.items():
+                if row.type in kinds and self._fits(key, without) and (kept := self._vector(space, key)):
+                    found.append((-cosine(vector, kept), key))
+        return {key: -score for score, key in sorted(found)[:limit]}
+
+    def known_vectors(self, space: str, digests: Collection[str]) -> dict[str, list[float]]:  # noqa: D102
+        kept = self._known_vectors
+        return {digest: list(kept[space, digest]) for digest in digests if (space, digest) in kept}
+
+    def remember_vectors(self, space: str, vectors: Mapping[str, Sequence[float]]) -> None:  # noqa: D102
+        self._known_vectors |= {(space, digest): list(vector) for digest, vector in vectors.items()}
 
     def shadow(self, purpose: str = "rebuild") -> "InMemoryGraphStore":  # noqa: ARG002, D102
         return InMemoryGraphStore()

@@ -107,8 +107,12 @@ def _check_object(value: Mapping[str, Any]) -> None:
     if type(value["version"]) is not int or not 1 <= value["version"] < MAX_VERSION:
         msg = f"object {value['id']!r} has version {value['version']!r}; expected an integer from 1, below 2^63"
         raise InvalidEventError(msg)
+    _check_provenance(value)
+
+
+def _check_provenance(value: Mapping[str, Any]) -> None:
     if not isinstance(value.get("provenance", {}), dict):
-        msg = f"object {value['id']!r} has a provenance that is no mapping"
+        msg = f"{value['id']!r} has a provenance that is no mapping; leave it out, or give created_by and updated_by"
         raise InvalidEventError(msg)
 
 
@@ -117,6 +121,7 @@ def _check_relation(value: Mapping[str, Any]) -> None:
         check_id(value[name])
     check_relation_type(value["type"])
     check_data(value.get("data", {}))
+    _check_provenance(value)
 
 
 def _check_patch(payload: Mapping[str, Any]) -> None:

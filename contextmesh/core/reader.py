@@ -283,6 +283,12 @@ class Reader:
         """Return the best committed objects by the sum of their terms' weights, then newest, then by id."""
         return self._base().search(weights, kinds, without, limit)
 
+    def near(
+        self, space: str, vector: Sequence[float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, float]:
+        """Return about the `limit` committed objects whose vectors are nearest: id -> cosine, nearest first."""
+        return self._base().near(space, vector, kinds, without, limit)
+
     def expand(
         self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
     ) -> list[Relation]:

@@ -1,7 +1,8 @@
 """The two protocols that every store fulfils, and what their implementations share."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,11 +34,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """An object that matched a search: how well, through which terms."""
+    """An object that matched a search: how well, through which terms, and when it was last changed (in µs)."""
 
     id: str
     score: float
     terms: tuple[str, ...]
+    updated_at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +247,32 @@ class GraphStore(Protocol):
         """
         ...
 
+    def unplaced(self, space: str, kinds: Collection[str], without: Collection[str], limit: int) -> dict[str, Object]:
+        """Return up to `limit` objects of these kinds, by id, that have no vector in a space, or an outdated one."""
+        ...
+
+    def place(self, space: str, vectors: Mapping[str, tuple[int, Sequence[float]]]) -> None:
+        """Keep a vector for each object: id -> (the version that it is of, the vector).
+
+        It is no part of the graph's state: changing an object, or replaying the log, drops it. An object that has
+        another version by now is passed over. A space holds vectors of one length; its name is an identifier.
+        """
+        ...
+
+    def near(
+        self, space: str, vector: Sequence[float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, float]:
+        """Return about the `limit` objects whose vectors are nearest to this one: id -> cosine, nearest first."""
+        ...
+
+    def known_vectors(self, space: str, digests: Collection[str]) -> dict[str, list[float]]:
+        """Return what `remember_vectors` kept, as far as it is still there; digests of texts -> vectors."""
+        ...
+
+    def remember_vectors(self, space: str, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Keep vectors by the digests of their texts, so that a replay need not make them again."""
+        ...
+
     def shadow(self, purpose: str = "rebuild") -> "GraphStore":
         """Return a new empty store of the same kind, to rebuild into beside the live one; `purpose` may show in it."""
         ...
@@ -302,3 +330,14 @@ def searched(row: Object) -> tuple[str, ...]:
     names = [item for item in aliases if isinstance(item, str)] if isinstance(aliases, list) else []
     shown = [value for name in ("label", "text") if isinstance(value := row.data.get(name), str)]
     return (*shown, *names, row.id)
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the cosine of the angle between two vectors, rounded to 4 digits; 0 where one has no length.
+
+    Example:
+        >>> cosine([1.0, 0.0], [1.0, 1.0])
+        0.7071
+    """
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return round(sum(a * b for a, b in zip(one, other, strict=True)) / lengths, 4) if lengths else 0.0

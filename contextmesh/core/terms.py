@@ -41,6 +41,16 @@ def terms(text: str) -> dict[str, str]:
     return found
 
 
+def sequence(text: str) -> list[str]:
+    """Return the search terms of a text as often and in the order in which they stand in it.
+
+    Example:
+        >>> sequence("Redis, then redis-cli")
+        ['redi', 'then', 'redis_cli', 'redi', 'cli']
+    """
+    return list(islice(chain.from_iterable(map(_terms_of, _words(text))), MAX_TERMS_STORED))
+
+
 def search_text(*texts: str) -> str:
     """Return the text to index: the terms of all texts, without repetition, joined by spaces."""
     # A patch seldom changes a text; only short ones are remembered, so that this stays small.

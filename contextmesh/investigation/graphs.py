@@ -50,9 +50,9 @@ def _in_step(log: "EventStore", store: "GraphStore", clock: Clock | None, name: 
 
 
 @contextmanager
-def shown_progress(doing: str) -> Iterator[Progress]:
+def shown_progress(doing: str, unit: str = "event") -> Iterator[Progress]:
     """Show a bar for what takes over a second."""
-    with tqdm(desc=doing, unit="event", delay=SLOW_S, leave=False) as bar:
+    with tqdm(desc=doing, unit=unit, delay=SLOW_S, leave=False) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total

@@ -6,6 +6,7 @@ from pathlib import Path
 from contextmesh.core.events import Clock
 from contextmesh.errors import AlreadyExistsError
 from contextmesh.investigation import portable
+from contextmesh.investigation.embedding import Embedder
 from contextmesh.investigation.graphs import open_graph
 from contextmesh.investigation.vocabulary import DEFAULT, Vocabulary
 from contextmesh.investigation.workspace import Workspace
@@ -20,6 +21,7 @@ def open(  # noqa: A001 - read as contextmesh.open
     create: bool = True,
     clock: Clock | None = None,
     vocabulary: Vocabulary = DEFAULT,
+    embedder: Embedder | None = None,
 ) -> Workspace:
     """Open a workspace, and create it if it is new.
 
@@ -31,6 +33,8 @@ def open(  # noqa: A001 - read as contextmesh.open
         create: whether an unknown name is created or refused.
         clock: tells the time; pass a frozen one to make a notebook repeatable.
         vocabulary: the kinds, relations and bounds to use.
+        embedder: texts -> float32 array of shape (n, d), so that questions also find what shares no word with them;
+            `Workspace.embed` brings the model of the extra `contextmesh[semantic]`.
 
     Raises:
         InvalidNameError: a name outside its pattern.
@@ -46,7 +50,8 @@ def open(  # noqa: A001 - read as contextmesh.open
         server = opened.enter_context(open_server(url, data_dir, durability=durability))
         if not create and name not in workspace_names(server):
             raise unknown_workspace(server, name)
-        workspace = Workspace(server, open_graph(server, name, clock), name, vocabulary=vocabulary)
+        graph = open_graph(server, name, clock)
+        workspace = Workspace(server, graph, name, vocabulary=vocabulary, embedder=embedder)
         workspace.own(opened.pop_all())
         return workspace
 

@@ -4,36 +4,56 @@ Everything here reads; nothing writes. The same graph and question give the same
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any, Literal
 
 from contextmesh.core.model import Object, Relation
 from contextmesh.core.reader import Reader
-from contextmesh.core.terms import terms
 from contextmesh.errors import NotFoundError, UsageError
-from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, STOP_WORDS, Vocabulary
+from contextmesh.investigation.ranking import WEAK, Ranked, Similar, Weighed, rank, weigh
+from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY, Vocabulary
 
-WEAK_SEED = 0.2  # of the best score; what matches less than that matched by a common word
-MAX_CANDIDATE_TERMS = 200
+Mode = Literal["full", "words", "terms"]
+MODES: tuple[Mode, ...] = ("full", "words", "terms")
+TOLD: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "named in the question",
+        "phrase": "holds what the question quotes",
+        "similarity": "close in meaning",
+        "session": "in a session that matches",
+        "participant": "by whom the question names",
+        "date": "of the time that the question names",
+        "side": "on the side in time that the question asks for",
+    },
+)
+MAX_NAMED = 3  # things that a question names, between which paths are looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """A fact that the question's words found.
+    """A fact that the question found.
 
     Args:
-        score: sum of the matched terms' weights; a term weighs more the rarer it is.
+        score: what it is ranked by; a term weighs more the rarer it is.
         terms: the question's words that matched.
+        parts: what the score is the sum of; see `ranking.WEIGHTS`. Empty where only the terms count.
+        beside: the note of its session whose score it shares most of.
     """
 
     id: str
     score: float
     terms: tuple[str, ...]
+    parts: Mapping[str, float] = field(default_factory=dict)
+    beside: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the seed as plain data."""
-        return {"id": self.id, "score": self.score, "terms": list(self.terms)}
+        plain = {"id": self.id, "score": self.score, "terms": list(self.terms), "parts": dict(self.parts)}
+        return plain | ({"beside": self.beside} if self.beside else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +77,14 @@ class Retrieval:
 
     Args:
         seeds: at most 12 facts that its words found, best first.
-        context: ids of at most 20 facts: the seeds, then what they are related to, nearest first.
+        also: the next best, which fill the places that no related fact took.
+        context: ids of at most 20 facts: the seeds, what lies between the things that the question names, what is
+            related, nearest first, then the next best.
         relations: ids of the semantic relations among the context, sorted.
-        paths: at most 80 paths inside the context, of up to 3 relations.
+        paths: at most 80 paths inside the context, of up to 3 relations; first those between `named`.
         notes: what the reader should know about words that select nothing.
         unknown: words of the question that no fact holds.
+        named: ids of the entities that the question names, if they are several; at most 3.
     """
 
     seeds: tuple[Seed, ...]
@@ -70,24 +93,119 @@ class Retrieval:
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    also: tuple[Seed, ...] = ()
+    named: tuple[str, ...] = ()
 
 
-def retrieve(question: str, reader: Reader, vocabulary: Vocabulary) -> Retrieval:
-    """Find the evidence for a question, within the vocabulary's bounds."""
+def retrieve(
+    question: str,
+    reader: Reader,
+    vocabulary: Vocabulary,
+    *,
+    mode: Mode = "full",
+    similar: Similar | None = None,
+) -> Retrieval:
+    """Find the evidence for a question, within the vocabulary's bounds.
+
+    Args:
+        question: what was asked.
+        reader: the graph to look in.
+        vocabulary: whose kinds, relations and bounds count.
+        mode: `full` ranks by words, names, sessions, participants and times; `words` by BM25 alone; `terms` by how
+            many and how rare the matched terms are, as the first retriever did.
+        similar: what finds facts that are close in meaning; not for the mode `terms`.
+    """
     bounds = vocabulary.bounds
-    weighed = weigh(question, reader, vocabulary)
-    seeds = _seeds(weighed, reader, min(bounds.seeds, bounds.context))
-    context = _context({seed.id: seed.score for seed in seeds}, reader, vocabulary)
+    weighed, ranked, named = _ranked(question, reader, vocabulary, check_mode(mode), similar)
+    seeds = ranked[: min(bounds.seeds, bounds.context)]
+    between = _between(named, reader, vocabulary)
+    context = _context(seeds, between, reader, vocabulary)
+    also = [row for row in ranked[len(seeds) :] if row.id not in context][: bounds.context - len(context)]
+    context += [row.id for row in also]
     relations = reader.relations(source=context, target=context, type=vocabulary.semantic) if context else []
-    paths = inner_paths([seed.id for seed in seeds], relations, bounds.hops, bounds.paths)
+    inside = [path for path in between if set(path.nodes) <= set(context)]
+    first = [_oriented(path, relations) for path in inside]
+    taken = {frozenset(path.relations) for path in first}
+    others = inner_paths([row.id for row in seeds + also], relations, bounds.hops, bounds.paths)
+    paths = [*first, *(path for path in others if frozenset(path.relations) not in taken)]
     return Retrieval(
         seeds=tuple(seeds),
+        also=tuple(also),
         context=tuple(context),
         relations=tuple(row.id for row in relations),
-        paths=tuple(paths),
+        paths=tuple(paths[: bounds.paths]),
         notes=weighed.notes,
         unknown=weighed.unknown,
+        named=named,
     )
+
+
+def ranking(
+    question: str,
+    reader: Reader,
+    vocabulary: Vocabulary,
+    *,
+    mode: Mode = "full",
+    similar: Similar | None = None,
+    limit: int = 0,
+) -> list[Seed]:
+    """Return all that a question finds, best first, weak matches too, without what is only related.
+
+    Args:
+        question: as of `retrieve`.
+        reader: as of `retrieve`.
+        vocabulary: as of `retrieve`.
+        mode: as of `retrieve`.
+        similar: as of `retrieve`.
+        limit: facts to look at, if more than the vocabulary's `candidates`.
+    """
+    if check_mode(mode) == "terms":
+        most = max(limit, vocabulary.bounds.candidates)
+        return _by_terms(weigh(question, reader, vocabulary), reader, most, weak=0)
+    structure = mode == "full"
+    found = rank(question, reader, vocabulary, structure=structure, similar=similar, limit=limit)
+    return [_seed(row) for row in found.rows]
+
+
+def check_mode(mode: object) -> Mode:
+    """Return a mode of retrieval, or refuse it."""
+    for known in MODES:
+        if mode == known:
+            return known
+    msg = f"the mode is {mode!r}; expected one of {', '.join(map(repr, MODES))}"
+    raise UsageError(msg)
+
+
+def _ranked(
+    question: str, reader: Reader, vocabulary: Vocabulary, mode: Mode, similar: Similar | None
+) -> tuple[Weighed, list[Seed], tuple[str, ...]]:
+    """Return the question's weighed terms, the best facts, and the things that it names if they are several."""
+    bounds = vocabulary.bounds
+    if mode == "terms":
+        weighed = weigh(question, reader, vocabulary)
+        return weighed, _by_terms(weighed, reader, min(bounds.seeds, bounds.context)), ()
+    structure = mode == "full"
+    found = rank(question, reader, vocabulary, structure=structure, similar=similar)
+    named = found.named[:MAX_NAMED] if len(found.named) > 1 else ()
+    strong = [row for row in found.rows[: bounds.context] if row.score >= WEAK]
+    return found.weighed, [_seed(row) for row in strong], named
+
+
+def _seed(row: Ranked) -> Seed:
+    return Seed(id=row.id, score=row.score, terms=tuple(row.terms), parts=row.parts, beside=row.beside)
+
+
+def _between(named: Sequence[str], reader: Reader, vocabulary: Vocabulary) -> list[Path]:
+    """Return the paths between the things that a question names, short ones first."""
+    bounds = vocabulary.bounds
+    pairs = combinations(named, 2) if bounds.hops else ()
+    found = [
+        path
+        for source, target in pairs
+        for path in paths_between(source, target, reader, vocabulary, hops=bounds.hops, limit=bounds.paths)
+    ]
+    unique = {frozenset(path.relations): path for path in reversed(found)}
+    return sorted(unique.values(), key=lambda path: (len(path.relations), path.relations))[: bounds.paths]
 
 
 def check_question(question: object, vocabulary: Vocabulary) -> str:
@@ -106,68 +224,29 @@ def check_question(question: object, vocabulary: Vocabulary) -> str:
     return question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
-    """A question's terms against what the facts hold.
-
-    Args:
-        weights: term -> weight, of those that select.
-        words: term -> the question's word that it came from, in the question's order.
-        notes: what the reader should know about words that select nothing.
-        unknown: words that no fact holds; of an identifier, its parts count and not the whole.
-    """
-
-    weights: Mapping[str, float]
-    words: Mapping[str, str]
-    notes: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-def weigh(question: str, reader: Reader, vocabulary: Vocabulary) -> Weighed:
-    """Weigh the terms of a question.
-
-    A term's weight is its inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N facts
-    (Robertson and Spärck Jones). Of more than 12 known terms the rarest are kept.
-    """
-    bounds = vocabulary.bounds
-    words = {term: word for term, word in terms(question).items() if word.casefold() not in STOP_WORDS}
-    words = dict(list(words.items())[:MAX_CANDIDATE_TERMS])
-    if not words:
-        return Weighed(weights={}, words=words)
-    total, counts = reader.count_terms(words.keys(), EVIDENCE_KINDS, HISTORY)
-    common = {term for term, n in counts.items() if total >= bounds.common_from and n > bounds.common * total}
-    rare = sorted((n, at, term) for at, term in enumerate(words) if (n := counts.get(term, 0)) and term not in common)
-    weights = {term: round(math.log(1 + (total - n + 0.5) / (n + 0.5)), 6) for n, _, term in rare[: bounds.terms]}
-    parts = [term for term, word in words.items() if "_" not in term or word == term]
-    return Weighed(
-        weights=weights,
-        words=words,
-        notes=tuple(
-            f"'{words[key]}' is in nearly every fact, so it selects nothing." for key in words if key in common
-        ),
-        unknown=tuple(dict.fromkeys(words[term] for term in parts if term not in counts)),
-    )
-
-
-def _seeds(weighed: Weighed, reader: Reader, limit: int) -> list[Seed]:
+def _by_terms(weighed: Weighed, reader: Reader, limit: int, weak: float = WEAK) -> list[Seed]:
     hits = reader.search(weighed.weights, EVIDENCE_KINDS, HISTORY, limit) if weighed.weights else []
     return [
         Seed(id=hit.id, score=hit.score, terms=tuple(word for term, word in weighed.words.items() if term in hit.terms))
         for hit in hits
-        if hit.score >= WEAK_SEED * hits[0].score
+        if hit.score >= weak * hits[0].score
     ]
 
 
-def _context(seeds: Mapping[str, float], reader: Reader, vocabulary: Vocabulary) -> list[str]:
-    """Return the seeds and what they are related to, hop by hop.
+def _context(seeds: Sequence[Seed], between: Sequence[Path], reader: Reader, vocabulary: Vocabulary) -> list[str]:
+    """Return the seeds, what lies between the things named, and what they are related to, hop by hop.
 
     Each hop may fill half of the room that is left, so that a busy first hop leaves some for the second;
     what is still free in the end goes to the best of those left out.
     """
     bounds = vocabulary.bounds
-    chosen = dict(seeds)
+    chosen = {seed.id: seed.score for seed in seeds}
+    for path in between if seeds else ():
+        fresh = [key for key in path.nodes if key not in chosen]
+        if len(chosen) + len(fresh) <= bounds.context:
+            chosen |= dict.fromkeys(fresh, seeds[0].score / 2)
     passed: list[tuple[Any, ...]] = []
-    frontier: Collection[str] = seeds
+    frontier: Collection[str] = list(chosen)
     for hop in range(1, bounds.hops + 1):
         room = bounds.context - len(chosen)
         if room <= 0 or not frontier:
@@ -190,14 +269,21 @@ def _neighbours(
     vocabulary: Vocabulary,
     hop: int,
 ) -> list[tuple[int, int, float, str]]:
-    """Return the facts one relation away as (hop, rank of the relation, -score, id), best first."""
-    rank = {name: at for at, name in enumerate(vocabulary.semantic)}
+    """Return the facts one relation away as (hop, rank of the relation, -score, id), best first.
+
+    A fact gets half the score of the one it was reached from, and less where that one is a hub: divided by the
+    logarithm of how many it leads to.
+    """
+    order = {name: at for at, name in enumerate(vocabulary.semantic)}
     best: dict[str, tuple[int, int, float, str]] = {}
     limit = vocabulary.bounds.neighbours
-    for row in reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, HISTORY, limit):
+    rows = reader.expand(frontier, vocabulary.semantic, EVIDENCE_KINDS, HISTORY, limit)
+    degree = Counter(end for row in rows for end in {row.source, row.target})
+    for row in rows:
         for near, far in ((row.source, row.target), (row.target, row.source)):
             if near in frontier and far not in chosen:
-                entry = (hop, rank[row.type], -round(chosen[near] / 2, 6), far)
+                score = chosen[near] / 2 / max(1.0, math.log2(degree[near]))
+                entry = (hop, order[row.type], -round(score, 6), far)
                 best[far] = min(entry, best.get(far, entry))
     return sorted(best.values())
 
@@ -330,10 +416,7 @@ def reasons(
     labels: Mapping[str, str],
 ) -> dict[str, str]:
     """Say for each fact of a context why it is there: the words it matched, or how it is connected to one that did."""
-    why = {
-        key: f"matches {', '.join(repr(word) for word in seed['terms'])} (score {seed['score']:.2f})"
-        for key, seed in seeds.items()
-    }
+    why = {key: _why(seed, labels) for key, seed in seeds.items()}
     trails = {key: Path(nodes=(key,), relations=()) for key in context if key in seeds}
     frontier = list(trails)
     while frontier:
@@ -348,6 +431,17 @@ def reasons(
     for key, trail in trails.items():
         why.setdefault(key, f"connected: {describe(trail, labels, relations)}")
     return {key: why.get(key, "selected with the others; its relations have gone since") for key in context}
+
+
+def _why(seed: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    """Say how a question found a fact: by which words, and by what else."""
+    parts = seed.get("parts") or {}
+    beside = seed.get("beside")
+    said = {name: text for name, text in TOLD.items() if parts.get(name)}
+    if beside and ("beside" in parts or "near" in parts):
+        said["beside"] = f"beside '{labels.get(beside, beside)}' in its session"
+    words = [f"matches {', '.join(repr(word) for word in seed['terms'])}"] if seed["terms"] else []
+    return f"{'; '.join([*words, *said.values()])} (score {seed['score']:.2f})"
 
 
 def shown(row: Object) -> str:

@@ -76,6 +76,7 @@ class Bounds:
         context: facts in all, seeds included.
         paths: paths inside the context.
         neighbours: relations to look at from one fact in one hop.
+        candidates: facts that share terms with a question, to be scored.
         question: characters of a question.
         common: share of all facts beyond which a term selects nothing.
         common_from: facts a workspace must hold before that share counts.
@@ -87,6 +88,7 @@ class Bounds:
     context: int = 20
     paths: int = 80
     neighbours: int = 40
+    candidates: int = 200
     question: int = 2000
     common: float = 0.8
     common_from: int = 10

@@ -20,6 +20,8 @@ from contextmesh.core.promote import PromoteResult, promote
 from contextmesh.core.runtime import Runtime
 from contextmesh.errors import NotFoundError, ReadOnlyError, UsageError
 from contextmesh.investigation import portable
+from contextmesh.investigation.embedding import Embedder, Semantics, local_embedder
+from contextmesh.investigation.explain import Explanation, explain
 from contextmesh.investigation.facts import MAX_ID, Fact, Link, Reading, Report, digest, relation_id
 from contextmesh.investigation.graphs import open_branch, shown_progress
 from contextmesh.investigation.history import about, concerns, happened
@@ -36,13 +38,21 @@ from contextmesh.investigation.inputs import (
 from contextmesh.investigation.intake import FACT_KINDS, ingest, mention, persist
 from contextmesh.investigation.records import agent_id
 from contextmesh.investigation.result import Investigation, fact_source, frame
-from contextmesh.investigation.retrieval import describe, needed, paths_between, shown, weigh
+from contextmesh.investigation.retrieval import (
+    Mode,
+    check_question,
+    describe,
+    needed,
+    paths_between,
+    ranking,
+    shown,
+)
 from contextmesh.investigation.session import Session
 from contextmesh.investigation.stages.executor import executor
 from contextmesh.investigation.stages.planner import planner
 from contextmesh.investigation.stages.researcher import researcher
 from contextmesh.investigation.stages.verifier import verifier
-from contextmesh.investigation.vocabulary import DEFAULT, EVIDENCE_KINDS, HISTORY, STAGES, Vocabulary
+from contextmesh.investigation.vocabulary import DEFAULT, STAGES, Vocabulary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +74,7 @@ class Workspace:
         name: its name.
         vocabulary: the kinds, relations and bounds to use.
         title: what its repr says besides: a branch, or a moment.
+        embedder: makes vectors of texts, so that a question also finds what shares no word with it; see `embed`.
     """
 
     def __init__(
@@ -74,12 +85,15 @@ class Workspace:
         *,
         vocabulary: Vocabulary = DEFAULT,
         title: str = "",
+        embedder: Embedder | None = None,
     ) -> None:
         self.name = name
         self.vocabulary = vocabulary
         self.graph = graph
         self._server = server
         self._title = title
+        self.similar = Semantics(graph, embedder) if embedder else None
+        self._embedder = embedder
         self._opened = ExitStack()  # what closing it closes: looks into the past, and its server
         if not graph.read_only:
             self._begin()
@@ -284,15 +298,46 @@ class Workspace:
             msg = f"search got a {type(text).__name__}; expected text"
             raise UsageError(msg)
         bounds = replace(self.vocabulary.bounds, common=1.0)  # whoever searches for a common word wants to see it
-        weighed = weigh(text, self.graph, replace(self.vocabulary, bounds=bounds))
-        hits = self.graph.search(weighed.weights, EVIDENCE_KINDS, HISTORY, limit) if weighed.weights else []
+        all_words = replace(self.vocabulary, bounds=bounds)
+        hits = ranking(text, self.graph, all_words, mode="words", similar=self.similar, limit=limit)[:limit]
         rows = self.graph.get_objects([hit.id for hit in hits])
-        found = [
-            (*_listed(rows[hit.id]), hit.score, [word for term, word in weighed.words.items() if term in hit.terms])
-            for hit in hits
-            if hit.id in rows
-        ]
+        found = [(*_listed(rows[hit.id]), hit.score, list(hit.terms)) for hit in hits if hit.id in rows]
         return frame(found, ("id", "kind", "label", "text", "source", "score", "terms"))
+
+    def explain(self, question: str, *, mode: Mode = "full") -> Explanation:
+        """Show how a question ranks the facts: every one that it found, and what each score is the sum of.
+
+        Nothing is saved. The result shows itself as a figure and a table; `.table` is the whole ranking.
+
+        Args:
+            question: at most 2,000 characters.
+            mode: `full` as investigations rank; `words` by BM25 alone; `terms` by how many and how rare the terms are.
+
+        Raises:
+            UsageError: an empty or overlong question, or another mode.
+        """
+        asked = check_question(question, self.vocabulary)
+        return explain(asked, self.graph, self.vocabulary, mode=mode, similar=self.similar)
+
+    def embed(self, embedder: Embedder | None = None) -> int:
+        """Let questions also find what shares no word with them, and return how many facts got a vector for that.
+
+        From then on this workspace's questions use the embedder; pass it to `open` to have it from the start. Later
+        facts get their vectors in batches when a question needs them.
+
+        Args:
+            embedder: any callable, texts -> float32 array of shape (n, d); by default the model of the extra
+                `contextmesh[semantic]`. Without the extra nothing changes, which is said once.
+
+        Raises:
+            UsageError: the extra's model is not on this disk, or the embedder returned something else.
+        """
+        chosen = embedder or local_embedder()
+        if chosen is None:
+            return 0
+        self._embedder, self.similar = chosen, Semantics(self.graph, chosen)
+        with shown_progress("embedding", "fact") as progress:
+            return self.similar.catch_up(progress)
 
     def paths(self, source: str, target: str, *, hops: int = 3, limit: int = 20) -> "pd.DataFrame":
         """Return how two facts are connected, shortest first: path (as text), hops, nodes, relations.
@@ -445,8 +490,8 @@ class Workspace:
         return self.investigation(run_id).run(retry=True)
 
     def _runtime(self, after: int) -> Runtime:
-        stages = [researcher(self.vocabulary), planner, executor, verifier(self.vocabulary)]
-        return Runtime(self.graph, stages, after=after)
+        first = researcher(self.vocabulary, self.similar) if self.similar else researcher(self.vocabulary)
+        return Runtime(self.graph, [first, planner, executor, verifier(self.vocabulary)], after=after)
 
     # branches and earlier moments
 
@@ -468,7 +513,9 @@ class Workspace:
 
     def _branched(self, graph: Graph) -> "Workspace":
         title = f", branch {graph.log.branch_name!r}"
-        made = Workspace(self._server, graph, self.name, vocabulary=self.vocabulary, title=title)
+        made = Workspace(
+            self._server, graph, self.name, vocabulary=self.vocabulary, title=title, embedder=self._embedder
+        )
         self._opened.push(made)
         return made
 
@@ -548,7 +595,9 @@ class Workspace:
             position = position_at(self.graph.log, _timestamp(time))
         graph = snapshot(self.graph, position)
         title = f" at position {position}"
-        made = Workspace(self._server, graph, self.name, vocabulary=self.vocabulary, title=title)
+        made = Workspace(
+            self._server, graph, self.name, vocabulary=self.vocabulary, title=title, embedder=self._embedder
+        )
         made._opened.callback(graph.store.close)
         self._opened.push(made)
         return made

@@ -233,6 +233,11 @@ def absences(names: Collection[str]) -> str:
     return "".join(f" AND node.`{name}` IS NULL" for name in kept)
 
 
+def vector_property(space: str) -> str:
+    """Return the property in which a space's vectors live; no field of an object can have this name."""
+    return f"vector of {check_relation_type(space)}"
+
+
 def check_query(query: str) -> None:
     """Refuse a user's query that would hold the server up or make it fetch something.
 

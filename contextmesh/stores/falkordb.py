@@ -7,7 +7,7 @@ other commands standing.
 import json
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -38,6 +38,7 @@ from contextmesh.stores.cypher import (
     read_object,
     read_relation,
     read_relations,
+    vector_property,
     written,
 )
 from contextmesh.stores.keyspace import OUTAGES, check_name, refused, retried
@@ -345,7 +346,8 @@ class FalkorDBGraphStore:
             "UNWIND $weights AS w CALL db.idx.fulltext.queryNodes('Node', w.term) YIELD node "
             f"WHERE node.kind IN $kinds{tests} WITH node, collect(w.term) AS terms, sum(w.weight) AS score "
             "WITH node, terms, round(score * 1000000) / 1000000 AS score "
-            "RETURN node.id, score, terms ORDER BY score DESC, node.updated_at DESC, node.id LIMIT $limit"
+            "RETURN node.id, score, terms, node.updated_at "
+            "ORDER BY score DESC, node.updated_at DESC, node.id LIMIT $limit"
         )
         rows = self._read(
             query,
@@ -353,7 +355,10 @@ class FalkorDBGraphStore:
             kinds=sorted(set(kinds)),
             limit=min(limit, MAX_LIMIT),
         )
-        return [Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms))) for key, score, terms in rows]
+        return [
+            Hit(id=key, score=round(float(score), 6), terms=tuple(sorted(terms)), updated_at=at)
+            for key, score, terms, at in rows
+        ]
 
     def expand(  # noqa: D102
         self, ids: Collection[str], types: Collection[str], kinds: Collection[str], without: Collection[str], limit: int
@@ -363,16 +368,74 @@ class FalkorDBGraphStore:
         if not named:
             return []
         query = (
-            # Bound first: left to itself the planner begins at the far end and scans every node.
-            f"MATCH (n:Node {{id: $start}}) WITH n MATCH (n)-[x:{named}]-(node:Node) WHERE node.kind IN $kinds{tests} "
-            "WITH DISTINCT x, node ORDER BY node.updated_at DESC, x.id LIMIT $limit "
+            # Bound first: left to itself the planner begins at the far end and scans every node. A subquery for each
+            # id, so that no hub takes the others' share.
+            "UNWIND $starts AS start CALL {WITH start MATCH (n:Node {id: start}) WITH n "
+            f"MATCH (n)-[x:{named}]-(node:Node) WHERE node.kind IN $kinds{tests} "
+            "WITH DISTINCT x, node ORDER BY node.updated_at DESC, x.id LIMIT $limit RETURN x} "
             f"RETURN {EITHER_WAY}"
         )
-        found: dict[str, Relation] = {}
-        for start in possible_ids(ids):  # one query an id, so that no hub takes the others' share
-            rows = self._rows(query, start=start, kinds=sorted(set(kinds)), limit=min(limit, MAX_LIMIT))
-            found |= {row[0]: read_relation(row) for row in rows}
-        return [found[key] for key in sorted(found)]
+        fits = {"kinds": sorted(set(kinds)), "limit": min(limit, MAX_LIMIT)}
+        return read_relations(self._rows(query, starts=possible_ids(ids), **fits))
+
+    # vectors
+
+    def unplaced(  # noqa: D102
+        self, space: str, kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, Object]:
+        name, tests = vector_property(space), absences(without)
+        found: dict[str, Object] = {}
+        for kind in sorted({check_kind(kind) for kind in kinds}):
+            match = f"MATCH (node:`{kind}`) WHERE node.kind IS NOT NULL AND node.`{name}` IS NULL{tests} WITH node AS n"
+            rows = self._rows(f"{match} RETURN {OBJECT} ORDER BY n.id LIMIT $limit", limit=limit)
+            found |= {row[0]: read_object(row) for row in rows}
+        return {key: found[key] for key in sorted(found)[:limit]}
+
+    def place(self, space: str, vectors: Mapping[str, tuple[int, Sequence[float]]]) -> None:  # noqa: D102
+        name = vector_property(space)
+        rows = [{"id": key, "version": at, "vector": _floats(row)} for key, (at, row) in sorted(vectors.items())]
+        if not rows:
+            return
+        if ("NODE", "Node", name) not in self._indexes():
+            size = len(next(iter(vectors.values()))[1])
+            options = f"{{dimension: {size}, similarityFunction: 'cosine'}}"
+            self._define(f"CREATE VECTOR INDEX FOR (n:Node) ON (n.`{name}`) OPTIONS {options}")
+        match = "UNWIND $rows AS r MATCH (n:Node {id: r.id}) WHERE n.version = r.version"
+        query = f"{match} SET n.`{name}` = vecf32(r.vector) RETURN count(n)"
+        retried(self._server, lambda: self._write(query, rows=rows))
+        self._await_indexes()
+
+    def near(  # noqa: D102
+        self, space: str, vector: Sequence[float], kinds: Collection[str], without: Collection[str], limit: int
+    ) -> dict[str, float]:
+        name, tests = vector_property(space), absences(without)
+        self._prepare()
+        if ("NODE", "Node", name) not in self._indexes():
+            return {}
+        query = (
+            f"CALL db.idx.vector.queryNodes('Node', '{name}', $limit, vecf32($vector)) YIELD node, score "
+            f"WHERE node.kind IN $kinds{tests} RETURN node.id, score"
+        )
+        rows = self._read(query, vector=_floats(vector), kinds=sorted(set(kinds)), limit=min(limit, MAX_LIMIT))
+        found = sorted((round(float(distance), 4) - 1, key) for key, distance in rows)
+        return {key: -score for score, key in found}
+
+    def known_vectors(self, space: str, digests: Collection[str]) -> dict[str, list[float]]:  # noqa: D102
+        wanted = sorted(set(digests))
+        if not wanted:
+            return {}
+        names = [f"{space}:{digest}" for digest in wanted]
+        kept = retried(self._server, lambda: self._server.redis.hmget(self._vectors, names))
+        return {digest: json.loads(text) for digest, text in zip(wanted, kept, strict=True) if text}
+
+    def remember_vectors(self, space: str, vectors: Mapping[str, Sequence[float]]) -> None:  # noqa: D102
+        rows: dict[Any, Any] = {f"{space}:{digest}": json.dumps(_floats(vector)) for digest, vector in vectors.items()}
+        if rows:
+            retried(self._server, lambda: self._server.redis.hset(self._vectors, mapping=rows))
+
+    @property
+    def _vectors(self) -> str:
+        return f"cm:{{{self.name}}}:vectors"
 
     def cypher(self, query: str, parameters: Mapping[str, Any] | None = None, timeout_ms: int = READ_TIMEOUT_MS) -> Any:
         """Run a read-only query; return its column names and its rows, nodes and edges as plain mappings.
@@ -441,3 +504,8 @@ class FalkorDBGraphStore:
         """Remove the graph if it is a shadow that was never swapped in; the server is its opener's to close."""
         if self.key != f"{self._live}graph":
             retried(self._server, lambda: self._server.redis.delete(self.key))
+
+
+def _floats(vector: Sequence[float]) -> list[float]:
+    """Return a vector as the query carries it: seven digits are what 32 bits hold."""
+    return [float(f"{value:.7g}") for value in vector]

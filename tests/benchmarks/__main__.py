@@ -1,4 +1,4 @@
-"""Print what contextmesh costs beside a peer: commits, loads, branches, reads, memory; then what a user waits for."""
+"""Print what contextmesh costs beside peers: commits, loads, branches, reads, memory; then what a user waits for."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from contextmesh.stores.connection import module_number
 from contextmesh.stores.server import open_server
-from tests.benchmarks import branches, commits, loading, memory, reading, using
+from tests.benchmarks import asking, branches, commits, loading, memory, pictures, reading, using
 from tests.benchmarks.measuring import Row, Setting, to_markdown, to_text
 from tests.benchmarks.peer import NAME, Peer
 from tests.benchmarks.workload import MIX
@@ -20,7 +20,9 @@ THEMES = {
     "branches": branches,
     "reading": reading,
     "memory": memory,
+    "asking": asking,
     "using": using,
+    "pictures": pictures,
 }
 
 

@@ -9,6 +9,7 @@ from contextmesh.core.events import (
     Event,
     encode,
 )
+from contextmesh.core.graph import Graph
 from contextmesh.core.names import check_id, check_kind, check_relation_type
 from contextmesh.core.payloads import MAX_EVENT_BYTES, check_data, check_size, prepare
 from contextmesh.errors import (
@@ -155,3 +156,13 @@ def test_lifecycle() -> None:
         Event(type=name, payload={}).is_lifecycle for name in ("behavior.started", "runtime.x", "note.behavior.")
     ]
     assert lifecycle == [True, True, False]
+
+
+@pytest.mark.parametrize("provenance", [None, [], "evt_1"])
+def test_a_relation_whose_provenance_is_no_mapping_is_refused(provenance: object) -> None:
+    graph = Graph()
+    row = {"id": "r", "source": "a", "target": "b", "type": "MENTIONS", "data": {}, "provenance": provenance}
+    payload = {"relation": row, "id": "r", "source": "a", "target": "b"}
+    with pytest.raises(InvalidEventError, match="provenance that is no mapping"):
+        graph.emit(Event(type="relation.created", payload=payload))
+    assert len(graph.events) == 0

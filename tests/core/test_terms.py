@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextmesh.core.terms import MAX_TERM_LENGTH, MAX_TERMS_STORED, search_text, stem, terms
+from contextmesh.core.terms import MAX_TERM_LENGTH, MAX_TERMS_STORED, search_text, sequence, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,13 @@ def test_terms_are_words_that_a_query_may_hold(text: str) -> None:
 @given(st.text(), st.text())
 def test_a_text_is_found_by_its_parts(left: str, right: str) -> None:
     assert terms(left).keys() <= set(search_text(f"{left}\n{right}").split())
+
+
+@given(st.text())
+def test_the_sequence_of_a_text_has_its_terms_and_only_those(text: str) -> None:
+    assert list(dict.fromkeys(sequence(text))) == list(terms(text))
+
+
+def test_a_sequence_keeps_what_is_repeated() -> None:
+    assert sequence("node NODE, order-service") == ["node", "node", "order_service", "order", "servic"]
+    assert len(sequence("w " * (MAX_TERMS_STORED + 5))) == MAX_TERMS_STORED

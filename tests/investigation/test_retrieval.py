@@ -78,7 +78,12 @@ def check_paths(found: Retrieval, reader: Reader, bounds: Bounds = DEFAULT.bound
     taken = [frozenset(path.relations) for path in found.paths]
     assert len(taken) == len(set(taken))
     lengths = [len(path.relations) for path in found.paths]
-    assert lengths == sorted(lengths)
+    between = [{path.nodes[0], path.nodes[-1]} <= set(found.named) for path in found.paths]
+    first = between.index(False) if False in between else len(between)
+    assert lengths[:first] == sorted(lengths[:first])
+    assert lengths[first:] == sorted(lengths[first:])
+    assert len(found.named) != 1
+    assert found.named or not any(between)
 
 
 # ranking
@@ -92,7 +97,7 @@ def test_a_facts_weight_is_its_terms_inverse_document_frequency() -> None:
     assert weights == {"pump": pytest.approx(math.log(2), abs=1e-6), "valv": pytest.approx(math.log(10 / 3), abs=1e-6)}
     assert words == {"pump": "pump", "valv": "valve"}
     assert notes == []
-    seeds = retrieve("pump or valve?", graph, DEFAULT).seeds
+    seeds = retrieve("pump or valve?", graph, DEFAULT, mode="terms").seeds
     assert [(seed.id, seed.terms) for seed in seeds] == [("a", ("pump", "valve")), ("b", ("pump",))]
     assert seeds[0].score == pytest.approx(math.log(2) + math.log(10 / 3), abs=1e-5)
 
@@ -187,8 +192,12 @@ def test_no_hub_of_sessions_or_runs_is_crossed() -> None:
         (hub, type_, memory) for hub in ("s", "r", "d", "t", "ar") for memory in ("m1", "m2") for type_ in RELATIONS
     ]
     graph = memory(facts, hubs)
+    for mode in ("terms", "words"):
+        assert retrieve("pump", graph, DEFAULT, mode=mode).context == ("m1",)
     found = retrieve("pump", graph, DEFAULT)
-    assert found.context == ("m1",)
+    assert found.context == ("m1", "m2")  # the note beside it in its session, by that alone
+    assert set(found.seeds[1].parts) == {"beside"}
+    assert found.relations == ()
     assert found.paths == ()
     assert paths_between("m1", "m2", graph, DEFAULT, hops=10, limit=100) == []
 

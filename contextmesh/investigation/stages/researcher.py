@@ -6,6 +6,7 @@ from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Behavior, Context, behavior
+from contextmesh.investigation.ranking import Similar
 from contextmesh.investigation.records import save_record
 from contextmesh.investigation.retrieval import Retrieval, retrieve
 from contextmesh.investigation.vocabulary import Vocabulary
@@ -24,11 +25,11 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(f"'{word}'" for word in words)
 
 
-def researcher(vocabulary: Vocabulary) -> Behavior:
-    """Return the stage that reacts to a question."""
+def researcher(vocabulary: Vocabulary, similar: Similar | None = None) -> Behavior:
+    """Return the stage that reacts to a question; `similar` finds facts that are close in meaning."""
 
     def search(event: Event, reader: Reader) -> Retrieval:
-        return retrieve(event.payload["question"], reader, vocabulary)
+        return retrieve(event.payload["question"], reader, vocabulary, similar=similar)
 
     @behavior(name="researcher", on=["question.asked"], view={"search": search})
     def run(event: Event, graph: Graph, ctx: Context) -> None:
@@ -39,7 +40,7 @@ def researcher(vocabulary: Vocabulary) -> Behavior:
             event.payload["run"],
             "researcher",
             question=event.payload["question"],
-            seeds=[seed.to_dict() for seed in found.seeds],
+            seeds=[seed.to_dict() for seed in (*found.seeds, *found.also)],
             context=list(found.context),
             relations=list(found.relations),
             paths=[path.to_dict() for path in found.paths],
