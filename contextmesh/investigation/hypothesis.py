@@ -5,9 +5,11 @@ error is repeated, since it may quote the key.
 """
 
 import json
+import logging
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -31,6 +33,7 @@ FACT_LENGTH = 500  # characters of a fact, its label included
 MAX_INPUT = 16_000  # characters of the question and the facts as they are sent, in JSON
 MAX_TOKENS = 400
 MAX_REPLY = 65_536  # bytes of the service's reply; 400 tokens are some 2,000
+CLIENTS = ("groq", "httpcore", "httpx")  # whose loggers tell of a call
 MAX_COUNT = 10**9  # a token count beyond it is none
 
 PROMPT = """\
@@ -266,7 +269,7 @@ def _call(groq: Any, message: str, settings: ModelSettings, given_up: Event) -> 
         extra_headers={"Accept-Encoding": "identity"},  # so that the bytes that are counted are all there are
     )
     body = bytearray()
-    with client, asked as response:
+    with _unsaid(settings.key), client, asked as response:
         for part in response.http_response.iter_raw():
             body += part
             if len(body) > MAX_REPLY:
@@ -274,6 +277,25 @@ def _call(groq: Any, message: str, settings: ModelSettings, given_up: Event) -> 
             if given_up.is_set():
                 break
     return bytes(body)
+
+
+@contextmanager
+def _unsaid(key: str) -> Iterator[None]:
+    """Keep the key out of the client's log: at DEBUG it repeats the headers of a reply, and a service may echo it."""
+
+    def redact(record: logging.LogRecord) -> bool:
+        record.msg, record.args = record.getMessage().replace(key, "[key]"), ()
+        return True
+
+    names = sorted(name for name in logging.root.manager.loggerDict if name.partition(".")[0] in CLIENTS)
+    loggers = [logging.getLogger(name) for name in names]  # a filter is not asked about what a child logs
+    for logger in loggers:
+        logger.addFilter(redact)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(redact)
 
 
 def _check_status(response: Any) -> None:

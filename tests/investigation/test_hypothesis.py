@@ -344,10 +344,11 @@ def test_a_service_that_says_the_key_back_does_not_get_it_stored(
 ) -> None:
     escaped = KEY.replace("q", "\\u0071")
     content = f'{{"hypothesis": "It was {KEY} or {escaped}.", "cites": ["{KEY}"], "checks": ["{escaped}"]}}'
-    service.answer = lambda handler: send(handler, completion(content))
+    service.answer = lambda handler: send(handler, completion(content), x_echo=f"Bearer {KEY}")
     inv.hypothesize()
     assert inv.hypothesis["text"] == "It was [key removed] or [key removed]."
     assert KEY not in everything(acme, inv, tmp_path, logged)
+    assert "Bearer [key]" in logged.text  # the client's log repeats a reply's headers
 
 
 def test_half_a_character_is_replaced(inv: Investigation, service: Service) -> None:
