@@ -1,8 +1,6 @@
 """A log as a portable file: JSON lines, one event a line, batches kept whole."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from contextmesh.core.ids import created_ids, minted
 from contextmesh.core.stores import MAX_FIELD_NAMES, Entry, EventStore, mirrored
 from contextmesh.errors import AlreadyExistsError, ContextMeshError, ImportFileError, UsageError
 from contextmesh.investigation.inputs import SLOW_S
+from contextmesh.investigation.saving import whole_file
 
 if TYPE_CHECKING:
     from contextmesh.stores.falkordb import FalkorDBEventStore
@@ -38,27 +37,15 @@ def write_export(log: EventStore, name: str, path: Path) -> int:
     if not path.parent.is_dir():
         msg = f"the folder {path.parent} does not exist; create it, or export elsewhere"
         raise UsageError(msg)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}; export elsewhere"
-        raise UsageError(msg) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps({"v": SCHEMA_VERSION, "workspace": name}) + "\n")
-            count = 0
-            for entry in tqdm(_entries(log), desc="exporting", unit="event", delay=SLOW_S, leave=False):
-                file.write(
-                    f'{{"v":{SCHEMA_VERSION},"position":{entry.position},"last":{entry.last},'
-                    f'"event":{encode(entry.event)}}}\n',
-                )
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(json.dumps({"v": SCHEMA_VERSION, "workspace": name}) + "\n")
+        count = 0
+        for entry in tqdm(_entries(log), desc="exporting", unit="event", delay=SLOW_S, leave=False):
+            file.write(
+                f'{{"v":{SCHEMA_VERSION},"position":{entry.position},"last":{entry.last},'
+                f'"event":{encode(entry.event)}}}\n',
+            )
+            count += 1
     return count
 
 

@@ -1,28 +1,18 @@
 """Saving a view: a file that appears complete or not at all."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from contextmesh.errors import UsageError
+from contextmesh.investigation.saving import whole_file
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text to a file that appears complete or not at all."""
     path = checked(path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}; save it elsewhere"
-        raise UsageError(msg) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        os.fchmod(file.fileno(), 0o644)  # a picture is to be shown around
+        file.write(text)
 
 
 def checked(path: Path) -> Path:

@@ -146,6 +146,8 @@ def test_hostile_text_stays_text(memory: Graph, text: str) -> None:
     plain = text.replace("\u202e", "\\u202e")
     check_literal(shown(panel), plain)
     check_literal(panel.to_html(), plain)
+    assert "<script" not in panel.to_html()
+    assert "<img" not in panel.to_html()
     panel.close()
 
 
