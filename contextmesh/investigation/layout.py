@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 RADIUS = 10.0  # how far out nearly all objects lie
 EXACT = 256  # objects up to which each pushes all others in every round; beyond, a part of them takes turns
-ROWS = 256  # objects whose pushes are worked out at a time, so that they fit in a processor's cache
+AT_A_TIME = 40_000  # pushes that are worked out at a time, so that they fit in a processor's cache
 SHAPE = np.array([1.35, 0.9, 0.8])  # of the whole: a picture is wider than high, and depth hides
 BOND = 0.3  # how strongly a relation pulls its ends together; hubs' are weaker, for they have many
 APART = 2.5  # times the pull on what is not connected with the rest, which would fly off else
@@ -17,7 +17,7 @@ PULL, ANCHOR = 0.8, 1.0  # towards where an object began, which keeps two arrang
 OUTSIDE = 0.3  # how far beyond the radius the farthest object may lie, as a share of it
 BESIDE = 0.15  # how far beside its neighbours a new object is put at least, as a share of the radius
 STEP = 0.04  # of the force, in one round: small steps lead nearly the same graph to nearly the same place
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
 
@@ -42,7 +42,7 @@ def layout(ids: Sequence[str], ends: npt.ArrayLike, *, seed: int = 0) -> npt.NDA
     words = _digests(ids, seed)
     pairs = _pairs(ends)
     side = _side(len(ids))
-    begin = (words[:, :3] / 2.0**31 - 1.0) * side
+    begin = np.asarray((words[:, :3] / 2.0**31 - 1.0) * side, np.float32)
     positions = _moved(begin, pairs, words[:, 3].astype(np.int64), _rounds(len(ids)))
     return _scaled(positions).astype(np.float32)
 
@@ -96,8 +96,10 @@ def _digests(ids: Sequence[str], seed: int) -> npt.NDArray[np.uint32]:
 
 def _pairs(ends: npt.ArrayLike) -> Integers:
     """Return which objects are connected, each pair once, int (p, 2)."""
-    pairs = np.sort(np.asarray(ends, np.int64).reshape(-1, 2), axis=1)
-    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    pairs = np.asarray(ends, np.int64).reshape(-1, 2)
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    keys = np.unique((low << 32 | high)[low != high])
+    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
 
 
 def _side(n: int) -> float:
@@ -113,9 +115,9 @@ def _moved(positions: Floats, pairs: Integers, turns: Integers, rounds: int) -> 
     n = len(positions)
     parts = 1 << max(0, (n - 1).bit_length() - EXACT.bit_length() + 1)
     degrees = np.maximum(np.bincount(pairs.ravel(), minlength=n), 1)
-    weights = BOND / np.sqrt(np.minimum(degrees[pairs[:, 0]], degrees[pairs[:, 1]]))
+    weights = (BOND / np.sqrt(np.minimum(degrees[pairs[:, 0]], degrees[pairs[:, 1]]))).astype(np.float32)
     begin, first = positions, 0.06 * _side(n)
-    pull = PULL * np.maximum(1.0, APART * _side(n) * (1.0 - _together(n, pairs) / n))[:, None]
+    pull = np.asarray(PULL * np.maximum(1.0, APART * _side(n) * (1.0 - _together(n, pairs) / n))[:, None], np.float32)
     for turn in range(rounds):
         pushers = positions if parts == 1 else positions[turns % parts == turn % parts]
         force = _pushed(positions, pushers) * (n / max(1, len(pushers)))
@@ -140,14 +142,24 @@ def _together(n: int, pairs: Integers) -> Floats:
 
 
 def _pushed(positions: Floats, pushers: Floats) -> Floats:
-    """Return how the pushers push everyone away: by 1 / distance each."""
-    force = np.empty_like(positions)
-    for at in range(0, len(positions), ROWS):
-        apart = [positions[at : at + ROWS, axis, None] - pushers[None, :, axis] for axis in range(3)]
-        share = 1.0 / (apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] + 0.01)
+    """Return how the pushers push everyone away: by 1 / distance each.
+
+    The pushers are the first axis, so that their pushes are added one after the other: in the same order everywhere.
+    """
+    force = np.empty((3, len(positions)), np.float32)
+    own, others = positions.T, pushers.T[:, :, None]
+    step = max(1, AT_A_TIME // max(1, len(pushers)))
+    for at in range(0, len(positions), step):
+        apart = [own[axis, at : at + step] - others[axis] for axis in range(3)]
+        share = apart[0] * apart[0]
+        for part in apart[1:]:
+            share += part * part
+        share += np.float32(0.01)
+        np.divide(np.float32(1.0), share, out=share)
         for axis in range(3):
-            force[at : at + ROWS, axis] = (apart[axis] * share).sum(axis=1)
-    return force
+            apart[axis] *= share
+            apart[axis].sum(axis=0, out=force[axis, at : at + step])
+    return force.T
 
 
 def _pulled(positions: Floats, pairs: Integers, weights: Floats) -> Floats:
