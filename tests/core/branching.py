@@ -12,6 +12,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.stores import EventStore, GraphStore
+from contextmesh.errors import ContextMeshError
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
 from contextmesh.stores.sqlite import SQLiteEventStore
@@ -20,6 +21,20 @@ from tests.conftest import START
 
 KINDS = ("memory", "sqlite", "falkordb")
 Snapshot = tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]
+
+# What `filled` had written by each position: objects and relations.
+PAST = [
+    (0, [], []),
+    (1, ["a"], []),
+    (2, ["a", "b"], []),  # the middle of a batch
+    (3, ["a", "b", "c"], []),
+    (4, ["a", "b", "c"], ["ab"]),
+    (5, ["a", "b", "c"], ["ab", "bc"]),
+]
+
+
+class BrokenError(ContextMeshError):
+    """What a step raises that a test has broken."""
 
 
 class Family:

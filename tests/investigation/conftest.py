@@ -11,6 +11,8 @@ import contextmesh as cm
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.server import Server
 
+Opened = Callable[..., Workspace]  # what the fixture `opened` gives
+
 
 @pytest.fixture(scope="session")
 def folder(server: Server) -> Path:

@@ -13,6 +13,7 @@ from contextmesh.investigation.facts import Fact, Link, Reading
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "Which earlier change might explain this, who owns the system, what did we learn before?"
+MEGABYTE = "zyzzyvaword " + "lorem ipsum " * 87_380
 
 
 def entity(key: str, label: str, kind: str = "system", **data: Any) -> Fact:
