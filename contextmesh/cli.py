@@ -17,7 +17,7 @@ from contextmesh import demo as acme
 from contextmesh.errors import ContextMeshError, InvalidNameError, UsageError
 from contextmesh.importers.postmortems import read_postmortems
 from contextmesh.investigation.inputs import check_note
-from contextmesh.investigation.result import visible
+from contextmesh.investigation.words import visible
 from contextmesh.investigation.workspace import Workspace
 
 DONE, FAILED, WRONG = 0, 1, 2

@@ -44,7 +44,7 @@ HOMES = {
     "hypothesis": {"testing"},
     "ipydatawidgets": {"widgets"},
     "ipywidgets": {"widgets"},
-    "jinja2": {"investigation.result", "investigation.report"},
+    "jinja2": {"investigation.page", "investigation.report"},
     "jsonschema": {"core.schemas"},
     "lazy_loader": {"", "widgets"},
     "markdown_it": {"importers"},

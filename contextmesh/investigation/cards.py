@@ -2,18 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from html import escape
 from typing import Any
 
 from contextmesh.core.display import counted
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, View
-from contextmesh.core.runtime import Step
-from contextmesh.investigation.trace import Placed, StageTrace, Trace
+from contextmesh.investigation.trace import Placed, StageTrace, error_name
 from contextmesh.investigation.vocabulary import STAGES
 from contextmesh.stores.listening import Query
 
@@ -196,17 +193,6 @@ def _sized(name: str, value: Any) -> list[str]:
     return [counted(len(value), NAMED.get(name, name))] if known else []
 
 
-def error_name(error: str) -> str:
-    """Return an error as `behavior.failed` tells it, without the module that defines it.
-
-    Example:
-        >>> error_name("contextmesh.errors.HandoffError: the record is missing")
-        'HandoffError: the record is missing'
-    """
-    name, colon, why = error.partition(": ")
-    return f"{name.rpartition('.')[2]}{colon}{why}" if name.replace(".", "").isidentifier() else error
-
-
 def record_of(trace: StageTrace) -> str:
     """Return in words what record a stage saved."""
     record = trace.record
@@ -292,92 +278,3 @@ def _query_line(same: Sequence[Query]) -> str:
     head = f"// {'write' if first.writes else 'read'}{times}"
     parameters = [f"// ${name} = {' '.join(value.split())}" for name, value in first.parameters.items()]
     return "\n".join([head, *parameters, CLAUSES.sub("\n", first.text)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageStep(Step):
-    """A stage that ran, with what a reader wants to see of it; end a cell with it."""
-
-    card: Card
-
-    def __repr__(self) -> str:
-        return f"<Step {self.behavior}: {self.status}, {len(self.events)} events>"
-
-    def _repr_html_(self) -> str:
-        return self.card._repr_html_()
-
-
-class Cards:
-    """What there is to tell of a run's stages: what the log tells, and of those that ran here what they saw and asked.
-
-    Args:
-        graph: the graph that the run stands in.
-        run: the run's id.
-    """
-
-    def __init__(self, graph: Graph, run: str) -> None:
-        self._graph = graph
-        self._trace = Trace(graph, run)
-        self._views: dict[str, View] = {}
-        self._queries: dict[str, Sequence[Query]] = {}
-        self._watching: list[Callable[[], None]] = []
-
-    def read(self) -> list[Card]:
-        """Return a card a stage, as of now, in their order."""
-        return [
-            Card(trace=trace, view=self._views.get(stage), queries=self._queries.get(stage))
-            for stage, trace in self._trace.read().items()
-        ]
-
-    def step(self, run_next: Callable[[], Step | None]) -> StageStep | None:
-        """Run a stage, keep what it saw and asked, and return it with its card; whatever it raises is raised on."""
-        with self._heard() as queries:
-            try:
-                step = run_next()
-            except Exception:
-                self._stopped(queries)
-                raise
-        if step is None:
-            return None
-        if step.status == "completed":
-            self._views[step.behavior], self._queries[step.behavior] = step.view, tuple(queries)
-        card = next((card for card in self.read() if card.trace.stage == step.behavior), None)
-        self._tell()
-        given = {part.name: getattr(step, part.name) for part in fields(step)}
-        return StageStep(**given, card=card or self._of_another(step))
-
-    def _of_another(self, step: Step) -> Card:
-        """Return the card of a behaviour that is none of the four stages."""
-        trigger, *events = (
-            Placed(position=self._graph.log.position_of(event.id) or 0, event=event)
-            for event in (step.trigger, *step.events)
-        )
-        name = step.behavior
-        trace = StageTrace(stage=name, state="done", trigger=trigger, events=tuple(events))
-        return Card(trace=trace, view=self._views.get(name), queries=self._queries.get(name))
-
-    def _stopped(self, queries: Sequence[Query]) -> None:
-        for stage, trace in self._trace.read().items():
-            if trace.error:
-                self._queries[stage] = tuple(queries)
-        self._tell()
-
-    @contextmanager
-    def _heard(self) -> Iterator[list[Query]]:
-        """Collect the Cypher that runs meanwhile; of a graph that is not in FalkorDB there is none."""
-        with ExitStack() as stack:
-            listen = getattr(self._graph.store, "listening", None)
-            yield stack.enter_context(listen()) if listen else []
-
-    def watch(self, callback: Callable[[], None]) -> None:
-        """Call a function after each step that is run through here."""
-        self._watching.append(callback)
-
-    def unwatch(self, callback: Callable[[], None]) -> None:
-        """Stop calling a function; one that is not called is fine."""
-        if callback in self._watching:
-            self._watching.remove(callback)
-
-    def _tell(self) -> None:
-        for callback in tuple(self._watching):
-            callback()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from contextmesh.core.display import counted
 from contextmesh.core.model import Object
-from contextmesh.core.reader import Reader
 from contextmesh.investigation.palette import INK, PAPER, SOFT
-from contextmesh.investigation.ranking import GROWTH, WEIGHTS, Similar
-from contextmesh.investigation.result import frame
-from contextmesh.investigation.retrieval import Mode, Retrieval, Seed, ranking, reasons, retrieve, shown
-from contextmesh.investigation.vocabulary import Vocabulary
+from contextmesh.investigation.ranking import GROWTH, WEIGHTS
+from contextmesh.investigation.reasons import reasons
+from contextmesh.investigation.retrieval import Retrieval, Seed, ranking, retrieve, shown
+from contextmesh.investigation.search import Mode, Search
+from contextmesh.investigation.tables import frame
 from contextmesh.investigation.words import cut, one_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PARTS = ("words", *WEIGHTS, *GROWTH)
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "its words": ("#0072b2", ("words",)),
     "names, phrases, identifiers": ("#d55e00", ("name", "likely", "phrase", "identifier")),
-    "its neighbours and session": ("#009e73", ("beside", "near", "session")),
+    "its neighbours and session": ("#009e73", ("beside", "reply", "session")),
     "who and when": ("#c2187f", ("participant", "date", "side")),
     "meaning": ("#a27ef3", ("similarity",)),
 }
@@ -158,22 +158,27 @@ class Explanation:
         return {"text/plain": self.to_text(), "text/html": self.to_html()}
 
 
-def explain(
-    question: str, reader: Reader, vocabulary: Vocabulary, *, mode: Mode = "full", similar: Similar | None = None
-) -> Explanation:
+def explain(search: Search) -> Explanation:
     """Rank the facts for a question, and say what an investigation would take and why."""
-    found = retrieve(question, reader, vocabulary, mode=mode, similar=similar)
-    ranked = ranking(question, reader, vocabulary, mode=mode, similar=similar)
-    facts = reader.get_objects({*(seed.id for seed in ranked), *found.context})
-    relations = reader.get_relations_by_id(found.relations)
+    found, ranked = retrieve(search), ranking(search)
+    facts = search.reader.get_objects({*(seed.id for seed in ranked), *found.context})
+    relations = search.reader.get_relations_by_id(found.relations)
     labels = {key: shown(row) for key, row in facts.items()}
     seeds = {seed.id: seed.to_dict() for seed in ranked}
     taken = {key: seed for key, seed in seeds.items() if key in {row.id for row in (*found.seeds, *found.also)}}
     why = reasons([key for key in found.context if key in facts], taken, relations, labels)
     left = {key: seed for key, seed in seeds.items() if key not in why and key in facts}
     why |= reasons(list(left), left, {}, labels)
-    note = "" if similar or mode != "full" else "Only words and structure count; ws.embed() adds meaning."
-    return Explanation(question=question, mode=mode, ranked=tuple(ranked), found=found, facts=facts, why=why, note=note)
+    note = "" if search.similar or search.mode != "full" else "Only words and structure count; ws.embed() adds meaning."
+    return Explanation(
+        question=search.question,
+        mode=search.mode,
+        ranked=tuple(ranked),
+        found=found,
+        facts=facts,
+        why=why,
+        note=note,
+    )
 
 
 def _segments(seed: Seed) -> list[tuple[str, str, float]]:

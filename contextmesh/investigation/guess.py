@@ -11,6 +11,7 @@ from contextmesh.core.reader import Reader
 from contextmesh.errors import ConcurrentWriterError
 from contextmesh.investigation.facts import relation_id
 from contextmesh.investigation.hypothesis import ModelSettings, ask, to_message
+from contextmesh.investigation.intake import persist
 from contextmesh.investigation.records import current, load_record, record_id
 from contextmesh.investigation.vocabulary import HYPOTHESIS
 
@@ -36,8 +37,6 @@ def verified(reader: Reader, run: str) -> list[Object]:
 
 def _save(graph: Graph, run: str, found: Mapping[str, Any]) -> None:
     """Save what came of a call in place of an earlier failure, and add what it used to what the run used."""
-    from contextmesh.investigation.intake import persist  # noqa: PLC0415 - it reads results, which show hypotheses
-
     key = record_id(run, "hypothesis")
     cause: dict[str, Any] = {"actor": "hypothesis", "frame_id": run}
     data = {

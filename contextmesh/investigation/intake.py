@@ -13,8 +13,8 @@ from contextmesh.core.terms import terms
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError
 from contextmesh.investigation.facts import Fact, Reading, Report, Skipped, inside, relation_id
 from contextmesh.investigation.inputs import LABEL_LENGTH, SLOW_S
-from contextmesh.investigation.result import fact_source
 from contextmesh.investigation.retrieval import shown
+from contextmesh.investigation.sources import fact_source
 from contextmesh.investigation.vocabulary import HISTORY, Vocabulary
 
 FACT_KINDS = ("Entity", "Evidence")

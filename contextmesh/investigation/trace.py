@@ -132,3 +132,35 @@ def _triggers(event: Event) -> str | None:
     data: Any = event.payload["object"].get("data") if _is_record(event) else None
     stage = data.get("stage") if isinstance(data, Mapping) else None
     return STAGES[STAGES.index(stage) + 1] if stage in STAGES[:-1] else None
+
+
+def missing(stages: Mapping[str, StageTrace], stage: str) -> str:
+    """Say why a stage's record is not there: it has not run yet, it stopped, or its record was removed since."""
+    trace = stages[stage]
+    if trace.is_lost:
+        return _lost(stages, stage)
+    error = error_name(trace.error)
+    if error.startswith("HandoffError"):  # one that still holds is told of by the record that is gone or unreadable
+        return f"the {stage} stopped for want of a record that is there again; run it once more"
+    if trace.state == "stopped":
+        return f"the {stage} stopped: {error}"
+    return f"the {stage} has not run yet"
+
+
+def _lost(stages: Mapping[str, StageTrace], stage: str) -> str:
+    gone = f"the {stage}'s record {stages[stage].saved[-1]} was removed from the graph"
+    later = STAGES[STAGES.index(stage) + 1 :]
+    if not later or stages[later[0]].state == "done":
+        return f"{gone} after it was read" if later else gone
+    return f"{gone}, so that the {later[0]} has nothing to read"
+
+
+def error_name(error: str) -> str:
+    """Return an error as `behavior.failed` tells it, without the module that defines it.
+
+    Example:
+        >>> error_name("contextmesh.errors.HandoffError: the record is missing")
+        'HandoffError: the record is missing'
+    """
+    name, colon, why = error.partition(": ")
+    return f"{name.rpartition('.')[2]}{colon}{why}" if name.replace(".", "").isidentifier() else error

@@ -1,9 +1,11 @@
-"""Texts of unknown origin, made fit for a picture: one line, no control characters, cut at a width."""
+"""Texts of unknown origin, made fit to be shown: one line, no control characters, cut at a width."""
 
+import re
 import unicodedata
 
 ELLIPSIS = "…"
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+TURNED = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")  # those of them that reach beyond their own word
 JOINING = frozenset("\u200c\u200d\ufe0e\ufe0f")
 SKIN_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
 NO_CHARACTERS = (0xFFFE, 0xFFFF)  # in every plane
@@ -80,3 +82,14 @@ def cut(text: str, width: float, size: float) -> str:
     while end < len(text) and (room := room - width_of(text[end], size)) >= 0:
         end += 1
     return f"{_kept(text, end)}{ELLIPSIS}"
+
+
+def visible(text: str) -> str:
+    """Write control characters as escapes, so that a fact cannot steer the terminal that shows it.
+
+    So are those that turn the direction of writing for all that follows; right-to-left letters stay as they are.
+    """
+    text = TURNED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}" for char in text
+    )

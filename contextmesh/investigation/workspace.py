@@ -36,22 +36,18 @@ from contextmesh.investigation.inputs import (
     own_id,
 )
 from contextmesh.investigation.intake import FACT_KINDS, ingest, mention, persist
+from contextmesh.investigation.paths import describe, paths_between
 from contextmesh.investigation.records import agent_id
-from contextmesh.investigation.result import Investigation, fact_source, frame
-from contextmesh.investigation.retrieval import (
-    Mode,
-    check_question,
-    describe,
-    needed,
-    paths_between,
-    ranking,
-    shown,
-)
+from contextmesh.investigation.result import Investigation
+from contextmesh.investigation.retrieval import check_question, needed, ranking, shown
+from contextmesh.investigation.search import Mode, Search
 from contextmesh.investigation.session import Session
+from contextmesh.investigation.sources import fact_source
 from contextmesh.investigation.stages.executor import executor
 from contextmesh.investigation.stages.planner import planner
 from contextmesh.investigation.stages.researcher import researcher
 from contextmesh.investigation.stages.verifier import verifier
+from contextmesh.investigation.tables import frame
 from contextmesh.investigation.vocabulary import DEFAULT, STAGES, Vocabulary
 
 if TYPE_CHECKING:
@@ -299,7 +295,8 @@ class Workspace:
             raise UsageError(msg)
         bounds = replace(self.vocabulary.bounds, common=1.0)  # whoever searches for a common word wants to see it
         all_words = replace(self.vocabulary, bounds=bounds)
-        hits = ranking(text, self.graph, all_words, mode="words", similar=self.similar, limit=limit)[:limit]
+        sought = Search(text, self.graph, all_words, mode="words", similar=self.similar, limit=limit)
+        hits = ranking(sought)[:limit]
         rows = self.graph.get_objects([hit.id for hit in hits])
         found = [(*_listed(rows[hit.id]), hit.score, list(hit.terms)) for hit in hits if hit.id in rows]
         return frame(found, ("id", "kind", "label", "text", "source", "score", "terms"))
@@ -317,7 +314,7 @@ class Workspace:
             UsageError: an empty or overlong question, or another mode.
         """
         asked = check_question(question, self.vocabulary)
-        return explain(asked, self.graph, self.vocabulary, mode=mode, similar=self.similar)
+        return explain(Search(asked, self.graph, self.vocabulary, mode=mode, similar=self.similar))
 
     def embed(self, embedder: Embedder | None = None) -> int:
         """Let questions also find what shares no word with them, and return how many facts got a vector for that.

@@ -90,19 +90,23 @@ class AskPanel(Panel):
             self._opened = self._workspace.investigation(run)
             self.pipeline = Pipeline(self._opened, state=self.state)
             self._stages.children = [self.pipeline]
-            self._opened.cards.watch(self._show_answer)
+            self._opened.cards.watch(self._follow_answer)
         self._show_answer()
 
     def _let_go(self) -> None:
         """Close the cards of the investigation that was open."""
         if self._opened is not None and self.pipeline is not None:
-            self._opened.cards.unwatch(self._show_answer)
+            self._opened.cards.unwatch(self._follow_answer)
             self._stages.children = ()
             self.pipeline.close()
         self._opened = self.pipeline = None
 
     def _show_answer(self) -> None:
         self._answer.value = self._opened.refresh().to_html() if self._opened else ""
+
+    def _follow_answer(self) -> None:
+        with self.status.catching("show the answer"):
+            self._show_answer()
 
     # asking
 
@@ -123,7 +127,9 @@ class AskPanel(Panel):
         with self.status.catching("ask"), self._once() as is_first:
             if is_first:
                 inv = self.investigate(self.question.value, self.session.value)
-                self.status.say(f"{inv.run_id} is {inv.status}.")
+                is_done = inv.status == "completed"
+                told = f"is {inv.status}" if is_done else f"is not completed: {inv.status}"
+                self.status.say(f"{inv.run_id} {told}.", failed=not is_done)
 
     def _on_begin(self, _button: Any) -> None:
         with self.status.catching("ask"), self._once() as is_first:

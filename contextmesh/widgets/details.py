@@ -12,9 +12,8 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, Relation
 from contextmesh.errors import EventNotFoundError
 from contextmesh.investigation.history import concerns, happened
-from contextmesh.investigation.result import visible
 from contextmesh.investigation.retrieval import shown
-from contextmesh.investigation.words import cut, one_line
+from contextmesh.investigation.words import cut, one_line, visible
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets.buttons import pool
 from contextmesh.widgets.panel import Panel, bar, button
@@ -76,6 +75,7 @@ class DetailPanel(Panel):
         self._wants_history = False
         self._searched: tuple[str | None, int, bool] = (None, 0, False)
         self._make()
+        self.state.bound(self._tip)
         self._select(self.state.selection)
 
     def _make(self) -> None:
@@ -144,6 +144,10 @@ class DetailPanel(Panel):
         else:
             said = f"{self._row.type} · {visible(self._row.id)} · version {self._row.version}"
             self._head(one_line(shown(self._row), 200), said)
+
+    def _tip(self) -> int:
+        """Return where the log ends that the object's history is in."""
+        return len(self._graph.events)
 
     # properties
 
@@ -265,6 +269,7 @@ class DetailPanel(Panel):
     def close(self) -> None:
         """Take the panel off the screen and free what it holds in the browser; closing twice is fine."""
         if hasattr(self, "_body") and self.comm is not None:
+            self.state.unbound(self._tip)
             self._connected.children = self._buttons  # those that no relation needs now are parts of it, too
         super().close()
 

@@ -30,7 +30,7 @@ class EvidenceTable(TablePanel):
     def __init__(self, inv: Investigation, *, state: State | None = None) -> None:
         super().__init__(COLUMNS, title="Evidence", state=state)
         self._investigation = inv
-        inv.cards.watch(self.refresh)
+        inv.cards.watch(self.follow)
         self.refresh()
 
     def __repr__(self) -> str:
@@ -49,5 +49,5 @@ class EvidenceTable(TablePanel):
 
     def close(self) -> None:  # noqa: D102
         if hasattr(self, "_investigation"):
-            self._investigation.cards.unwatch(self.refresh)
+            self._investigation.cards.unwatch(self.follow)
         super().close()

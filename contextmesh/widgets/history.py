@@ -5,8 +5,9 @@ from typing import Any
 
 from contextmesh.core.display import counted
 from contextmesh.core.events import Event
-from contextmesh.investigation.cards import error_name
+from contextmesh.errors import IncompatibleRuntimeState
 from contextmesh.investigation.session import Session
+from contextmesh.investigation.trace import error_name
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets.panel import button
 from contextmesh.widgets.state import State
@@ -47,8 +48,15 @@ class HistoryPanel(TablePanel):
         return f"<HistoryPanel {self._workspace.name!r}{of}: {counted(len(self._rows), 'rows')}>"
 
     def refresh(self) -> None:
-        """Read what the log holds since, and show it."""
+        """Read what the log holds since, and show it.
+
+        Raises:
+            IncompatibleRuntimeState: it holds less than before, since it was dropped or cut meanwhile.
+        """
         tip = len(self._workspace.graph.events)
+        if tip < self._high:
+            msg = f"the log ends at {tip:,}, and ended at {self._high:,} before: it was dropped or cut; open it again"
+            raise IncompatibleRuntimeState(msg)
         self._found += self._read(self._high, tip)
         self._high = tip
         self._show()
@@ -128,11 +136,13 @@ def _created(event: Event) -> Told | None:
     return (what, row["id"], _text(data, "text", "label"), data.get("session")) if what else None
 
 
-def _revised(event: Event) -> Told | None:
+def _patched(event: Event) -> Told | None:
     row = event.payload.get("object") or {}
+    data: Mapping[str, Any] = row.get("data") or {}
+    if row.get("type") == "AgentRun" and event.payload["patch"]["op"] == "create":
+        return "AgentRun put back", row["id"], _text(data, "label"), None
     if row.get("type") != "Memory":
         return None
-    data: Mapping[str, Any] = row["data"]
     return f"revision {data.get('revision')}", row["id"], _text(data, "text", "label"), data.get("session")
 
 
@@ -160,7 +170,7 @@ def _text(data: Mapping[str, Any], *names: str) -> str:
 _TOLD: Mapping[str, Callable[[Event], Told | None]] = {
     "object.created": _created,
     "object.removed": _removed,
-    "patch.applied": _revised,
+    "patch.applied": _patched,
     "question.asked": _asked,
     "behavior.failed": _failed,
 }

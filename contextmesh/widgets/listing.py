@@ -15,7 +15,8 @@ from contextmesh.widgets.status import StatusLine
 
 ROW_PX = 28  # height of a row, and so of the button beside it
 MAX_PAGE_ROWS = 100
-MAX_CELL, MAX_STILL = 300, 1000  # characters of a cell; pointing at it shows all of them, where its line is too short
+MAX_CELL, MAX_TITLE = 300, 2000  # characters of a cell, in one line, and of what pointing at it shows
+MAX_STILL, FOLDED_STILL = 4000, 200  # of a cell in a still picture, and of what it shows before it is unfolded
 STILL_ROWS = 300  # of a still picture; more would be a page that nobody reads
 SORT_PX = 110  # of a sort button, at most
 UNSORTED, UP, DOWN = "none", "ascending", "descending"  # the words of aria-sort
@@ -43,6 +44,7 @@ STYLE = f"""<style>
 .cm-unseen {{position: absolute; width: 1px; height: 1px; overflow: hidden; clip: rect(0, 0, 0, 0);}}
 .cm-still-list table {{border-collapse: collapse; font-size: 13px; color: var(--jp-content-font-color1, inherit);}}
 .cm-still-list caption {{caption-side: top; text-align: left; padding: 4px 0;}}
+.cm-still-list summary {{cursor: pointer;}}
 .cm-still-list th, .cm-still-list td {{text-align: left; vertical-align: top; padding: 3px 14px 3px 0;
   overflow-wrap: anywhere; border-bottom: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.4));}}
 </style>"""
@@ -51,8 +53,8 @@ STYLE = f"""<style>
 class FactTable(widgets.VBox):
     """List facts in pages: a table that screen readers read as one, and beside each row a button that selects it.
 
-    A cell is one line, cut where it is too long; pointing at it shows more of it. Rows keep the order in which they
-    were given until a column is sorted by.
+    A cell is one line, cut where it is too long; pointing at it shows all of it, up to 2,000 characters. Rows keep the
+    order in which they were given until a column is sorted by.
 
     Args:
         columns: the names of the columns, or the names and how wide each is in relation to the others. The first
@@ -294,7 +296,7 @@ class FactTable(widgets.VBox):
         )
 
     def _still_line(self, row: Row) -> str:
-        first, *rest = (_cell(_text(row.get(name)), MAX_STILL) for name in self.columns)
+        first, *rest = (_still_cell(_text(row.get(name))) for name in self.columns)
         left = 'style="text-align: left"'
         cells = "".join(f"<td {left}>{cell}</td>" for cell in rest)
         return f'<tr><th scope="row" {left}>{first}</th>{cells}</tr>'
@@ -325,8 +327,15 @@ def _cell(text: str, most: int = MAX_CELL) -> str:
     return f"<bdi>{escape(one_line(text, most))}</bdi>"
 
 
+def _still_cell(text: str) -> str:
+    """Return a text for a still picture, which has room for more lines; a long one is folded up behind its start."""
+    if len(text) <= FOLDED_STILL:
+        return _cell(text)
+    return f"<details><summary>{_cell(text, FOLDED_STILL)}</summary>{_cell(text, MAX_STILL)}</details>"
+
+
 def _title(text: str) -> str:
-    return escape(one_line(text, MAX_CELL))
+    return escape(one_line(text, MAX_TITLE))
 
 
 def _holds(row: Mapping[str, Any], columns: Iterable[str], wanted: Sequence[str]) -> bool:

@@ -8,9 +8,9 @@ from contextmesh.core.display import counted
 from contextmesh.core.model import Object
 from contextmesh.errors import UsageError
 from contextmesh.investigation.inputs import spaced
-from contextmesh.investigation.result import fact_source
 from contextmesh.investigation.retrieval import shown
 from contextmesh.investigation.session import Session
+from contextmesh.investigation.sources import fact_source
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets.panel import button
 from contextmesh.widgets.state import State

@@ -21,6 +21,10 @@ STYLE = """<style>
   color: var(--jp-content-font-color1, inherit);}
 .cm-head h3 {margin: 0; font-size: 15px; font-weight: 600; unicode-bidi: plaintext;
   color: var(--jp-content-font-color1, inherit);}
+.cm-live-panel.cm-live-panel button:focus-visible, .cm-live-panel summary:focus-visible {
+  outline: 2px solid var(--jp-content-font-color1, currentColor); outline-offset: -2px;}
+.cm-live-panel summary:focus-visible {outline-offset: 1px;}
+.cm-busy button, button.cm-busy {opacity: 0.55; cursor: progress; pointer-events: none;}
 .cm-live-panel textarea::placeholder {color: var(--jp-content-font-color2, inherit); opacity: 1;}
 .cm-head p {margin: 0; font-size: 13px; color: var(--jp-content-font-color2, inherit); unicode-bidi: plaintext;}
 </style>"""
@@ -42,6 +46,7 @@ class Panel(widgets.VBox):
         super().__init__()
         self.add_class("cm-live-panel")
         self.state.observe(self._on_selection, "selection")
+        self.state.join(self._on_refusal)
 
     @property
     def selection(self) -> str | None:
@@ -56,9 +61,17 @@ class Panel(widgets.VBox):
         """Return the panel as an HTML fragment, every text escaped; it needs no kernel and no network."""
         raise NotImplementedError
 
+    def _on_refusal(self, why: str) -> None:
+        self.status.say(f"following the position failed: {why}", failed=True)
+
     def _on_selection(self, _change: Any) -> None:
         with self.status.catching("select"):
             self._select(self.state.selection)
+
+    def follow(self) -> None:
+        """Show what this process has just saved; where that fails, the status line says so."""
+        with self.status.catching("refresh"):
+            self.refresh()
 
     def _select(self, _object_id: str | None) -> None:
         """Show what is selected; a panel without a table has nothing to show of it."""
@@ -77,6 +90,7 @@ class Panel(widgets.VBox):
         if hasattr(self, "state"):  # not if making it failed, and ipywidgets closes what is left
             with suppress(ValueError):  # it was closed before
                 self.state.unobserve(self._on_selection, "selection")
+            self.state.leave(self._on_refusal)
             close_parts(self)
             close_parts(self._heading)  # which not every view shows
             self._heading.close()

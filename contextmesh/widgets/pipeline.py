@@ -1,6 +1,6 @@
 """Pipeline: the four stages of a run as cards that run one at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -8,13 +8,21 @@ from typing import Any
 import ipywidgets as widgets
 
 from contextmesh.errors import ContextMeshError, UsageError
-from contextmesh.investigation.cards import STYLE, Card, StageStep
+from contextmesh.investigation.cards import STYLE, Card
+from contextmesh.investigation.handoff import put_back, take_away
 from contextmesh.investigation.records import record_id
 from contextmesh.investigation.result import Investigation
+from contextmesh.investigation.steps import StageStep
 from contextmesh.investigation.vocabulary import STAGES
+from contextmesh.widgets.buttons import Turns
 from contextmesh.widgets.panel import Panel, bar, button
 from contextmesh.widgets.state import State
 
+REMOVE, PUT_BACK = "Remove the handoff", "Put it back"
+TOOLTIPS = {
+    REMOVE: "Remove the record that the next stage reads; the same button puts it back",
+    PUT_BACK: "Put back what was removed, as the log tells it: the same id, contents and relations",
+}
 COLUMNS = "repeat(auto-fit, minmax(min(100%, 380px), 1fr))"
 GRID = f"display: grid; grid-template-columns: {COLUMNS}; gap: 10px; align-items: stretch; margin: 6px 0;"
 
@@ -24,7 +32,8 @@ class Pipeline(Panel):
 
     Each card shows the event that the stage reacts to, what it saw, the record that it saved, what it changed in the
     graph, and the Cypher that ran. A stage hands nothing to the next but its record: `Remove the handoff` removes that
-    record from the graph, and the next `Step` shows that the workflow stops there, and why.
+    record from the graph, the next `Step` shows that the workflow stops there, and why, and `Put it back` mends it.
+    One press runs one stage: what is pressed while a stage runs does nothing.
 
     Args:
         inv: the investigation; make it with `investigate(question, run=False)` to run its stages here.
@@ -40,23 +49,16 @@ class Pipeline(Panel):
         self._investigation = inv
         self._cards: list[Card] = []
         self._shown = [widgets.HTML() for _ in STAGES]
-        self._step = button("Step", "Run the next stage", self._on_step, "primary")
-        self._run_all = button("Run all", "Run all stages that are left, one after the other", self._on_run)
-        self._remove = button("Remove the handoff", "Remove the record that the next stage reads", self._on_remove)
-        self._confirm = button("Yes, remove it", "Remove the record from the graph", self._on_confirm, "danger")
-        self._keep = button("Keep it", "Change nothing", self._on_keep)
-        self._asking = bar(self._confirm, self._keep)
-        self._asking.layout.display = "none"
-        self._refresh = button("Refresh", "Show what other processes did", self._on_refresh)
+        self._step = button("Step", "Run the next stage", self._pressing("step", self._on_step), "primary")
+        all_left = "Run all stages that are left, one after the other"
+        self._run_all = button("Run all", all_left, self._pressing("run", self._on_run))
+        self._handoff = button(REMOVE, TOOLTIPS[REMOVE], self._pressing("change the handoff", self._on_handoff))
+        self._refresh = button("Refresh", "Show what other processes did", self._pressing("refresh", self.refresh))
+        self._controls = bar(self._step, self._run_all, self._handoff, self._refresh)
+        self._turns = Turns(self._controls)
         grid = widgets.Layout(grid_template_columns=COLUMNS, grid_gap="10px", align_items="stretch", margin="6px 0")
-        cards = widgets.GridBox(self._shown, layout=grid)
-        self.children = [
-            self._heading,
-            bar(self._step, self._run_all, self._remove, self._asking, self._refresh),
-            self.status,
-            cards,
-        ]
-        inv.cards.watch(self.refresh)
+        self.children = [self._heading, self._controls, self.status, widgets.GridBox(self._shown, layout=grid)]
+        inv.cards.watch(self.follow)
         self.refresh()
 
     def __repr__(self) -> str:
@@ -70,6 +72,11 @@ class Pipeline(Panel):
     def cards(self) -> list[Card]:
         """The cards as they are shown, in the order of the stages."""
         return list(self._cards)
+
+    @property
+    def _removed(self) -> list[str]:
+        """Ids of the records that were saved and removed since, in the order of the stages."""
+        return [card.trace.saved[-1] for card in self._cards if card.trace.is_lost]
 
     # running
 
@@ -89,18 +96,36 @@ class Pipeline(Panel):
         return steps
 
     def remove_handoff(self) -> str:
-        """Remove the record that the next stage reads, and return its id.
+        """Remove the record that the next stage reads, and return its id; `put_back` undoes it.
 
         Raises:
             UsageError: there is none, since no stage has run yet, all have, or it has been removed already.
         """
-        record = self._handoff()
-        run = self._investigation.run_id
-        self._investigation.graph.remove_object(record, actor="user", frame_id=run)
+        record = self._next_handoff()
+        take_away(self._investigation.graph, self._investigation.run_id, record)
         self.refresh()
         return record
 
-    def _handoff(self) -> str:
+    def put_back(self) -> list[str]:
+        """Put back the run's records that were removed, as the log tells them, and return their ids.
+
+        Each has its id, contents and relations again, and triggers nothing a second time. The log keeps both events,
+        and the record's provenance names the one that put it back.
+
+        Raises:
+            UsageError: none has been removed.
+        """
+        self.refresh()
+        records = self._removed
+        if not records:
+            msg = f"there is nothing to put back: every record that {self._investigation.run_id} saved is in the graph"
+            raise UsageError(msg)
+        for record in records:
+            put_back(self._investigation.graph, self._investigation.run_id, record)
+        self.refresh()
+        return records
+
+    def _next_handoff(self) -> str:
         """Return the id of the record that the next stage reads, as the graph stands now."""
         self.refresh()
         at = self._done
@@ -122,6 +147,8 @@ class Pipeline(Panel):
         self._cards = self._investigation.cards.read()
         for shown, card in zip(self._shown, self._cards, strict=True):
             shown.value = f"{STYLE}{card.to_html()}"
+        self._handoff.description = PUT_BACK if self._removed else REMOVE
+        self._handoff.tooltip = TOOLTIPS[self._handoff.description]
         self._head(*self._titles())
 
     def _titles(self) -> tuple[str, ...]:
@@ -130,6 +157,8 @@ class Pipeline(Panel):
         told = "all four stages have run"
         if where is not None:
             told = f"{'stopped at' if where.trace.state == 'stopped' else 'next'}: the {where.trace.stage}"
+        if self._removed:
+            told = f"{told} · removed: {', '.join(self._removed)}"
         how = "A stage hands nothing to the next but the record that it saves in the graph."
         return inv.question, f"{inv.run_id} · {self._done} of {len(STAGES)} stages done · {told}", how
 
@@ -142,32 +171,44 @@ class Pipeline(Panel):
 
     def close(self) -> None:  # noqa: D102
         if hasattr(self, "_investigation"):
-            self._investigation.cards.unwatch(self.refresh)
+            self._investigation.cards.unwatch(self.follow)
         super().close()
 
     # the buttons
 
-    def _on_step(self, _button: Any) -> None:
-        with self._running("step"):
+    def _pressing(self, what: str, act: Callable[[], None]) -> Callable[[Any], None]:
+        """Return what a button calls: it acts unless another one is still at work, and shows what goes wrong."""
+
+        def press(pressed: Any) -> None:
+            with self._turns.turn(pressed) as is_mine:
+                if is_mine:
+                    with self.status.catching(what):
+                        act()
+
+        return press
+
+    def _on_step(self) -> None:
+        with self._naming_what_stops():
             self._told(self.step())
 
-    def _on_run(self, _button: Any) -> None:
-        with self._running("run"):
+    def _on_run(self) -> None:
+        with self._naming_what_stops():
             steps = self.run()
             self._told(steps[-1] if steps else None)
 
     @contextmanager
-    def _running(self, what: str) -> Iterator[None]:
-        """Show what goes wrong; where a stage stopped, say which, and why."""
-        with self.status.catching(what):
-            self._ask(None)
-            try:
-                yield
-            except ContextMeshError as error:
-                stopped = next((card.trace.stage for card in self._cards if card.trace.error), None)
-                if stopped is None:
-                    raise
-                self.status.say(f"The workflow stopped at the {stopped}: {error}", failed=True)
+    def _naming_what_stops(self) -> Iterator[None]:
+        """Say which stage runs; where one stops, say which, and why."""
+        stage = next((card.trace.stage for card in self._cards if card.trace.state != "done"), None)
+        self.status.say(f"The {stage} is running …" if stage else "")
+        try:
+            yield
+        except ContextMeshError as error:
+            stopped = next((card.trace.stage for card in self._cards if card.trace.error), None)
+            if stopped is None:
+                raise
+            mend = f", or press {PUT_BACK} and step once more" if self._removed else ""
+            self.status.say(f"The workflow stopped at the {stopped}: {error}{mend}", failed=True)
 
     def _told(self, step: StageStep | None) -> None:
         left = [card.trace.stage for card in self._cards if card.trace.state != "done"]
@@ -179,30 +220,10 @@ class Pipeline(Panel):
         else:
             self.status.say(f"The {step.behavior} has run in another process meanwhile. {then}")
 
-    def _on_remove(self, _button: Any) -> None:
-        with self.status.catching("remove"):
-            self._ask(self._handoff())
-
-    def _on_confirm(self, _button: Any) -> None:
-        with self.status.catching("remove"):
-            self._ask(None)
+    def _on_handoff(self) -> None:
+        if self._handoff.description == REMOVE:
             record = self.remove_handoff()
-            self._step.focus()  # the button that was pressed has gone, and the keyboard would be nowhere
             self.status.say(f"{record} is gone from the graph; the log still tells of it. Step, and see what happens.")
-
-    def _on_keep(self, _button: Any) -> None:
-        with self.status.catching("keep"):
-            self._ask(None)
-            self._remove.focus()
-            self.status.say("Nothing was removed.")
-
-    def _on_refresh(self, _button: Any) -> None:
-        with self.status.catching("refresh"):
-            self.refresh()
-
-    def _ask(self, record: str | None) -> None:
-        """Ask whether to remove a record, or stop asking."""
-        self._asking.layout.display = "none" if record is None else ""
-        if record is not None:
-            self._confirm.description = f"Yes, remove {record}"
-            self.status.say(f"Remove {record}, the record that the next stage reads? Press the red button to do it.")
+        else:
+            records = ", ".join(self.put_back())
+            self.status.say(f"{records}: back in the graph with the same contents and relations. Step, and it goes on.")

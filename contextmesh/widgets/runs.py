@@ -22,7 +22,7 @@ class RunPanel(TablePanel):
     """List the completed steps of a run's agents: what each saved, what came of it, and what it used.
 
     Args:
-        inv: the investigation; the panel follows it as its stages run in this notebook.
+        inv: the investigation; the panel follows what this notebook saves in its run, such as a stage or a hypothesis.
         state: what it shares with other views; picking a row selects its record.
 
     Example:
@@ -33,7 +33,7 @@ class RunPanel(TablePanel):
     def __init__(self, inv: Investigation, *, state: State | None = None) -> None:
         super().__init__(COLUMNS, title="Completed steps", state=state)
         self._investigation = inv
-        inv.cards.watch(self.refresh)
+        inv.cards.watch(self.follow)
         self.refresh()
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class RunPanel(TablePanel):
 
     def close(self) -> None:  # noqa: D102
         if hasattr(self, "_investigation"):
-            self._investigation.cards.unwatch(self.refresh)
+            self._investigation.cards.unwatch(self.follow)
         super().close()
 
 

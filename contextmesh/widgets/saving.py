@@ -1,6 +1,5 @@
 """Saving a view: a file that appears complete or not at all."""
 
-import os
 from pathlib import Path
 
 from contextmesh.errors import UsageError
@@ -11,7 +10,6 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text to a file that appears complete or not at all."""
     path = checked(path)
     with whole_file(path) as file:
-        os.fchmod(file.fileno(), 0o644)  # a picture is to be shown around
         file.write(text)
 
 

@@ -21,6 +21,7 @@ dl.cm-whole > dt {font-weight: 600;}
 dl.cm-whole > dd {white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext;}
 </style>"""
 PAGE_ROWS = 10
+MAX_WHOLE = 20_000  # characters of a text in full; a browser shows more of them badly, and nobody reads them there
 
 
 class TablePanel(Panel):
@@ -92,8 +93,8 @@ def _object_of(row: Mapping[str, Any]) -> str:
 
 
 def in_full(values: Mapping[str, Any]) -> str:
-    """Return names and values as HTML, every text whole and literal, its line breaks kept."""
-    told = {name: _text(value) for name, value in values.items()}
+    """Return names and values as HTML, every text whole up to 20,000 characters and literal, its line breaks kept."""
+    told = {name: _bounded(_text(value)) for name, value in values.items()}
     lines = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in told.items() if text)
     return f'{WHOLE_STYLE}<dl class="cm-whole">{lines}</dl>'
 
@@ -102,3 +103,7 @@ def _text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "" if value is None else f"{value:,}" if type(value) is int else str(value)
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_WHOLE else f"{text[:MAX_WHOLE]} … ({len(text):,} characters; the graph has all)"

@@ -6,6 +6,7 @@ from typing import Any
 
 from contextmesh import Graph
 from contextmesh.investigation.retrieval import retrieve
+from contextmesh.investigation.search import Search
 from contextmesh.investigation.vocabulary import DEFAULT
 from tests.benchmarks.measuring import Row, Setting, best, milliseconds
 
@@ -35,8 +36,8 @@ def _asked(setting: Setting, size: int) -> float:
     graph = setting.graph(f"bench-ask-{size}")
     fill(graph, size)
     question = " ".join(f"word{rank}" for rank in (3, 40, 100, 300, 1500, 4000))
-    assert len(retrieve(question, graph, DEFAULT).context) == DEFAULT.bounds.context
-    return best(lambda: retrieve(question, graph, DEFAULT), ROUNDS)
+    assert len(retrieve(Search(question, graph, DEFAULT)).context) == DEFAULT.bounds.context
+    return best(lambda: retrieve(Search(question, graph, DEFAULT)), ROUNDS)
 
 
 def fill(graph: Graph, size: int) -> None:

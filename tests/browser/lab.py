@@ -378,6 +378,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 def painted(image: np.ndarray) -> float:
     """Return the fraction of an image's pixels that differ from its commonest colour."""
-    colors, counts = np.unique(image.reshape(-1, 3), axis=0, return_counts=True)
-    background = colors[counts.argmax()].astype(int)
+    packed = image.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)  # rows of three take 30 times as long
+    colors, counts = np.unique(packed, return_counts=True)
+    background = image[packed == colors[counts.argmax()]][0].astype(int)
     return float((np.abs(image.astype(int) - background).max(axis=2) > NOTICEABLE).mean())

@@ -81,7 +81,7 @@ function cut(line) {
 function isShortenedFairly(line, at, style, wide, high) {
   if (high || style.textOverflow !== 'ellipsis' || line.element.closest('button')) return false;
   const title = line.element.closest('[title]')?.title ?? '';
-  return title.includes(line.node.data.trim());
+  return title.includes(line.node.data.trim().replace(/…$/, ''));
 }
 
 function described(element) {

@@ -14,6 +14,7 @@ from typing import Any
 from contextmesh import Workspace
 from tests.evaluation.dataset import Corpus, Question
 
+LOCOMO = "locomo"
 SEVERAL_TURNS = "several turns"
 SEVERAL = 1  # the category of the questions that need several turns
 
@@ -38,7 +39,7 @@ def _corpus(row: Mapping[str, Any]) -> Corpus:
         for session, at, author, key, text in turns:
             ws.session(session).note(text, id=_id(key), at=at, author=author)
 
-    return Corpus(name=f"locomo {row['sample_id']}", fill=fill, questions=tuple(questions))
+    return Corpus(name=f"{LOCOMO} {row['sample_id']}", fill=fill, questions=tuple(questions))
 
 
 def _turns(conversation: Mapping[str, Any]) -> Iterator[tuple[str, datetime, str, str, str]]:

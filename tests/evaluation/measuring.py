@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from contextmesh import Embedder, Workspace
-from contextmesh.investigation.retrieval import MODES, Mode, ranking, retrieve
+from contextmesh.investigation.retrieval import ranking, retrieve
+from contextmesh.investigation.search import MODES, Mode, Search
 from tests.evaluation.dataset import Corpus, Question, units
 
-SEMANTIC = "full+dense"
-OLDEST_FIRST = ("terms", "words", "full", SEMANTIC)
+FULL, SEMANTIC = "full", "full+dense"
+OLDEST_FIRST = ("terms", "words", FULL, SEMANTIC)
 Make = Callable[[], Embedder]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What one mode found for the questions of one corpus, how many facts there were, and how long all took."""
+    """What one mode found for the questions of a corpus, how many facts there were, and how long all took."""
 
+    name: str
     mode: str
     results: tuple[tuple[Question, tuple[str, ...]], ...]
     facts: int
@@ -57,13 +59,13 @@ def ask_all(corpus: Corpus, ws: Workspace, names: Sequence[str], make: Make | No
         start = time.perf_counter()
         results = tuple((question, tuple(found(corpus, ws, question, mode))) for question in corpus.questions)
         asking_s = time.perf_counter() - start
-        yield Asked(mode=name, results=results, facts=facts, indexing_s=indexing_s, asking_s=asking_s)
+        yield Asked(name=corpus.name, mode=name, results=results, facts=facts, indexing_s=indexing_s, asking_s=asking_s)
 
 
 def found(corpus: Corpus, ws: Workspace, question: Question, mode: Mode) -> list[str]:
     """Return what a question finds, best first: its evidence, or, where units are sought, its whole ranking."""
-    given = (question.text, ws.graph, ws.vocabulary)
+    search = Search(question.text, ws.graph, ws.vocabulary, mode=mode, similar=ws.similar)
     if corpus.unit:
-        rows = [row.id for row in ranking(*given, mode=mode, similar=ws.similar)]
+        rows = [row.id for row in ranking(search)]
         return units(rows, question, corpus.unit)
-    return list(retrieve(*given, mode=mode, similar=ws.similar).context)
+    return list(retrieve(search).context)

@@ -1,18 +1,11 @@
 """The words of a card, and that a step keeps what its stage saw and asked."""
 
-import pytest
-
 from contextmesh.core.events import Event
-from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object, View
-from contextmesh.core.runtime import Runtime, behavior
-from contextmesh.errors import HandoffError
 from contextmesh.investigation import cards as module
-from contextmesh.investigation.cards import Card, Cards, StageStep
+from contextmesh.investigation.cards import Card
 from contextmesh.investigation.trace import Placed, StageTrace
-from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.listening import Query
-from tests.investigation.making import QUESTION
 
 
 def query(text: str, *, writes: bool = False, **parameters: str) -> Query:
@@ -78,49 +71,3 @@ def test_a_card_is_readable_without_style_sheets() -> None:
     assert "<style" not in html
     assert 'style="box-sizing: border-box; ' in html
     assert repr(card) == "<Card planner: waiting>"
-
-
-def test_a_step_keeps_what_its_stage_saw_and_asked(acme: Workspace) -> None:
-    inv = acme.session("Class").investigate(QUESTION, run=False)
-    step = inv.step()
-    assert isinstance(step, StageStep)
-    [first, *_] = inv.cards.read()
-    assert first == step.card
-    assert first.view == step.view
-    assert first.queries
-    inv.run()  # without cards: nobody listens
-    assert [card.queries is None for card in inv.cards.read()] == [False, True, True, True]
-
-
-def test_whoever_watches_is_told_of_steps_and_of_stops(acme: Workspace) -> None:
-    inv = acme.session("Class").investigate(QUESTION, run=False)
-    told: list[str] = []
-
-    def look() -> None:
-        told.append(" ".join(card.state for card in inv.cards.read()))
-
-    inv.cards.watch(look)
-    inv.step()
-    acme.graph.remove_object("Run#1.researcher")
-    with pytest.raises(HandoffError, match="missing from the graph"):
-        inv.step()
-    assert told == ["done next waiting waiting", "lost stopped waiting waiting"]
-    assert inv.cards.read()[1].queries
-    inv.cards.unwatch(look)
-    inv.cards.unwatch(look)
-    assert inv.step() is None
-    assert len(told) == 2
-
-
-def test_a_fifth_stage_has_a_card_too() -> None:
-    @behavior(name="greeter", on=["object.created"], where={"object.type": "Guest"})
-    def greet(event, graph, ctx):
-        graph.add_object("Greeting", {"to": event.payload["id"]}, **ctx.cause)
-
-    graph = Graph()
-    graph.add_object("Guest", id="ada")
-    step = Cards(graph, "Run#1").step(lambda: Runtime(graph, [greet]).step())
-    assert step is not None
-    assert "Greeter" in step._repr_html_()
-    assert (step.card.state, step.card.rows()["Record"][0]) == ("done", "none of its own")
-    assert step.card.rows()["Changes"][0] == "+1 Greeting; positions 2 to 4, one commit"

@@ -15,6 +15,7 @@ from contextmesh.errors import UsageError
 from contextmesh.investigation import embedding
 from contextmesh.investigation.embedding import BATCH, MODEL, Semantics, local_embedder, space_of
 from contextmesh.investigation.retrieval import retrieve
+from contextmesh.investigation.search import Search
 from contextmesh.investigation.vocabulary import DEFAULT
 from contextmesh.investigation.workspace import Workspace
 
@@ -57,10 +58,15 @@ def test_without_an_embedder_it_finds_nothing(ws: Workspace) -> None:
 def test_nothing_near_is_nothing_returned(opened: Callable[..., Workspace]) -> None:
     ws = opened(embedder=Meanings())
     ws.session("s").note("the compressor broke")
-    found = retrieve("whales?", ws.graph, DEFAULT, similar=lambda text, limit: {})
+    found = retrieve(Search("whales?", ws.graph, DEFAULT, similar=lambda text, limit: {}))
     assert found.context == ()
     far = retrieve(
-        "whales?", ws.graph, DEFAULT, similar=lambda text, limit: {row.id: 0.29 for row in ws.graph.objects("Memory")}
+        Search(
+            "whales?",
+            ws.graph,
+            DEFAULT,
+            similar=lambda text, limit: {row.id: 0.29 for row in ws.graph.objects("Memory")},
+        )
     )
     assert far.context == ()
 

@@ -1,6 +1,5 @@
 """How facts rank: by words first, then by what surrounds them; and that every store ranks alike."""
 
-import math
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,9 +9,10 @@ import pytest
 
 from contextmesh.core.events import TickingClock
 from contextmesh.core.graph import Graph
-from contextmesh.errors import UsageError
-from contextmesh.investigation.ranking import GROWTH, MAX_SESSION, WEIGHTS, Ranked, bm25, rank, weigh
-from contextmesh.investigation.retrieval import MODES, ranking, retrieve
+from contextmesh.investigation.ranking import GROWTH, WEIGHTS, Ranked, rank
+from contextmesh.investigation.retrieval import ranking, retrieve
+from contextmesh.investigation.search import MODES, Search
+from contextmesh.investigation.surroundings import MAX_SESSION
 from contextmesh.investigation.vocabulary import DEFAULT
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
@@ -36,21 +36,13 @@ def notes(graph: Graph, session: str, texts: Sequence[str], **data: Any) -> list
 
 
 def by_id(question: str, graph: Graph) -> dict[str, Ranked]:
-    return {row.id: row for row in rank(question, graph, DEFAULT).rows}
+    return {row.id: row for row in rank(Search(question, graph, DEFAULT)).rows}
 
 
 def fillers(graph: Graph) -> None:
     """Facts that match nothing, so that what matches is rare."""
     for at in range(12):
         graph.add_object("Evidence", {"label": f"filler{at}", "text": "nothing of it"}, id=f"filler{at}")
-
-
-def test_bm25_by_hand() -> None:
-    found = bm25({"a": ["x", "y", "y"], "b": ["y"]}, {"y": 2.0, "z": 1.0})
-    # k1 = 1.2, b = 0.75, mean length 2; a: f = 2, length 3; b: f = 1, length 1
-    assert found["a"] == {"y": pytest.approx(2 * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / 2)))}
-    assert found["b"] == {"y": pytest.approx(2 * 1 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 1 / 2)))}
-    assert bm25({}, {"y": 1.0}) == {}
 
 
 def test_the_best_own_score_counts_one_and_every_score_is_the_sum_of_its_parts() -> None:
@@ -64,31 +56,38 @@ def test_the_best_own_score_counts_one_and_every_score_is_the_sum_of_its_parts()
         assert sum(row.terms.values()) == pytest.approx(row.parts.get("words", 0), abs=1e-5)
 
 
-def test_a_long_question_searches_by_what_it_repeats_and_scores_by_all() -> None:
+def test_notes_share_in_the_scores_of_those_around_them_by_half_less_for_each_one_further() -> None:
     graph = Graph(clock=TickingClock(START))
-    for at in range(40):
-        graph.add_object("Evidence", {"label": f"e{at}", "text": f"common{at % 4} word{at} word{at + 1}"}, id=f"e{at}")
-    question = " ".join(f"word{at}" for at in range(1, 20)) + " common1 common1 common1"
-    weighed = weigh(question, graph, DEFAULT)
-    assert len(weighed.weights) == 12
-    assert "common1" in weighed.weights
-    assert len(weighed.scoring) == 20
-    # n = 10 of N = 40, three times in the question
-    assert weighed.scoring["common1"] == pytest.approx(math.log(1 + 30.5 / 10.5) * (1 + math.log(3)), abs=1e-5)
-
-
-def test_notes_share_in_the_scores_of_their_neighbours_within_two_notes() -> None:
-    graph = Graph(clock=TickingClock(START))
-    keys = notes(graph, "s", ["one", "two", "three", "the pump", "five", "six", "seven"])
+    keys = notes(graph, "s", ["the pump", *(f"note {at}" for at in range(6))])
     notes(graph, "other", ["eight", "nine"])
     fillers(graph)
     rows = by_id("pump", graph)
-    assert set(rows) == set(keys[1:6])
-    assert next(iter(rows)) == keys[3]
-    assert rows[keys[2]].parts == rows[keys[4]].parts == {"beside": WEIGHTS["beside"]}
-    assert rows[keys[1]].parts == rows[keys[5]].parts == {"near": WEIGHTS["near"]}
-    assert rows[keys[2]].beside == keys[3]
-    assert rows[keys[2]].terms == {}
+    assert list(rows) == keys[:5]
+    for key, share in zip(keys[1:5], (1, 1 / 2, 1 / 4, 1 / 8), strict=True):
+        assert rows[key].parts == {"beside": pytest.approx(WEIGHTS["beside"] * share)}
+        assert (rows[key].beside, rows[key].session, rows[key].terms) == (keys[0], "s", {})
+
+
+def test_the_note_after_one_that_asks_is_taken_for_its_reply() -> None:
+    graph = Graph(clock=TickingClock(START))
+    keys = notes(graph, "s", ["Yesterday.", "When did the pump break?", "On Monday."])
+    fillers(graph)
+    rows = by_id("pump", graph)
+    assert list(rows) == [keys[1], keys[2], keys[0]]
+    assert rows[keys[2]].parts == {"beside": WEIGHTS["beside"], "reply": WEIGHTS["reply"]}
+    assert rows[keys[2]].beside == keys[1]
+
+
+def test_with_meanings_too_the_best_own_score_counts_one() -> None:
+    graph = Graph(clock=TickingClock(START))
+    keys = notes(graph, "s", ["the pump", "a", "b", "c", "d", "e", "the compressor"])
+    fillers(graph)
+    found = rank(Search("pump", graph, DEFAULT, similar=lambda text, limit: {keys[0]: 0.9, keys[6]: 0.45}))
+    rows = {row.id: row.parts for row in found.rows}
+    # 1 of words and 0.8 of meaning make 1.8; half as near is 0.4 of 1.8
+    assert rows[keys[0]]["words"] == pytest.approx(1 / 1.8, abs=1e-5)
+    assert rows[keys[0]]["similarity"] == pytest.approx(0.8 / 1.8, abs=1e-5)
+    assert rows[keys[6]]["similarity"] == pytest.approx(0.4 / 1.8, abs=1e-5)
 
 
 def test_a_session_that_holds_more_of_the_question_lifts_its_notes() -> None:
@@ -116,10 +115,10 @@ def test_notes_of_the_one_participant_whom_a_question_names() -> None:
 
 def test_a_participants_name_is_no_word_of_what_notes_say() -> None:
     graph = Graph(clock=TickingClock(START))
-    notes(graph, "s", ["Ana, hello Ana", "x", "y", "z", "the pump"], author="Ana")
+    notes(graph, "s", ["Ana, hello Ana", "x", "y", "z", "v", "the pump"], author="Ana")
     fillers(graph)
     rows = by_id("Ana and the pump", graph)
-    assert set(rows["s-4"].terms) == {"pump"}
+    assert set(rows["s-5"].terms) == {"pump"}
     assert "s-0" not in rows
     assert "s-0" in by_id("Ana?", graph)  # where the question has no other word, it is one
 
@@ -141,7 +140,7 @@ def test_before_and_after_what_the_question_names(word: str, first: str) -> None
     notes(graph, "s", ["the pump"], occurred_at="2026-03-02T10:00:00Z")
     notes(graph, "t", ["the pump"], occurred_at="2026-04-02T10:00:00Z")
     fillers(graph)
-    found = rank(f"the pump {word} Release 2.4", graph, DEFAULT)
+    found = rank(Search(f"the pump {word} Release 2.4", graph, DEFAULT))
     assert found.named == ("release",)
     assert next(row.id for row in found.rows if row.id != "release") == first
 
@@ -177,7 +176,7 @@ def test_a_question_that_names_two_things_gets_the_paths_between_them_first() ->
         graph.add_object("Entity", {"label": key, "text": "of the plant"}, id=key)
     for source, target in (("pump", "seal"), ("seal", "motor"), ("pump", "shaft")):
         graph.add_relation(source, target, "RELATES_TO", id=f"{source}-{target}")
-    found = retrieve("how are pump and motor connected?", graph, DEFAULT)
+    found = retrieve(Search("how are pump and motor connected?", graph, DEFAULT))
     assert set(found.named) == {"pump", "motor"}
     assert set(found.paths[0].nodes) == {"pump", "seal", "motor"}
     assert found.context[2] == "seal"
@@ -192,7 +191,7 @@ def test_a_hub_passes_less_on_than_a_fact_with_few_relations() -> None:
         graph.add_relation("hub", f"a{at:02}", "RELATES_TO")
     graph.add_object("Evidence", {"label": "e", "text": "y"}, id="z")
     graph.add_relation("lean", "z", "RELATES_TO")
-    assert retrieve("pump", graph, DEFAULT).context[2] == "z"
+    assert retrieve(Search("pump", graph, DEFAULT)).context[2] == "z"
 
 
 def test_a_large_session_is_looked_at_in_its_newest_notes() -> None:
@@ -200,11 +199,6 @@ def test_a_large_session_is_looked_at_in_its_newest_notes() -> None:
     with graph.batch():
         notes(graph, "s", ["the pump", *(f"note {at}" for at in range(MAX_SESSION + 5))])
     assert len(by_id("pump", graph)) >= 1
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(UsageError, match="the mode is 'best'; expected one of 'full', 'words', 'terms'"):
-        retrieve("pump", Graph(), DEFAULT, mode="best")  # type: ignore[arg-type]
 
 
 def test_both_stores_rank_alike(server: Server, workspace: Any) -> None:
@@ -224,8 +218,12 @@ def test_both_stores_rank_alike(server: Server, workspace: Any) -> None:
         )
         for question in ("What did Ana do to the pump in March?", "valve 'motor seal'", "INC-104 rotor", "nobody"):
             for mode in MODES:
-                assert ranking(question, stored, DEFAULT, mode=mode) == ranking(question, plain, DEFAULT, mode=mode)
-                assert retrieve(question, stored, DEFAULT, mode=mode) == retrieve(question, plain, DEFAULT, mode=mode)
+                assert ranking(Search(question, stored, DEFAULT, mode=mode)) == ranking(
+                    Search(question, plain, DEFAULT, mode=mode)
+                )
+                assert retrieve(Search(question, stored, DEFAULT, mode=mode)) == retrieve(
+                    Search(question, plain, DEFAULT, mode=mode)
+                )
 
 
 @pytest.mark.parametrize("question", ["\0", "'; MATCH (n) DETACH DELETE n //", "\ud800 pump", '"' * 500, "(" * 500])
@@ -233,6 +231,8 @@ def test_hostile_questions_find_what_they_say_or_nothing(ws: Workspace, question
     ws.ingest([reading([entity("a", "pump"), evidence("b", "valve")], [link("a", "RELATES_TO", "b")])])
     ws.session("s").note("the pump broke")
     before = ws.graph.position
-    assert {seed.id for seed in ranking(question, ws.graph, DEFAULT)} >= ({"a"} if "pump" in question else set())
+    assert {seed.id for seed in ranking(Search(question, ws.graph, DEFAULT))} >= (
+        {"a"} if "pump" in question else set()
+    )
     assert ws.graph.position == before
     assert len(ws.graph.objects()) >= 3

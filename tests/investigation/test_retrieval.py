@@ -17,8 +17,12 @@ from contextmesh.core.events import FrozenClock, TickingClock
 from contextmesh.core.graph import Graph
 from contextmesh.core.reader import Reader
 from contextmesh.errors import UsageError
-from contextmesh.investigation.retrieval import Retrieval, check_question, paths_between, retrieve, weigh
+from contextmesh.investigation.paths import paths_between
+from contextmesh.investigation.ranking import rank
+from contextmesh.investigation.retrieval import Retrieval, check_question, retrieve
+from contextmesh.investigation.search import Search
 from contextmesh.investigation.vocabulary import DEFAULT, RELATIONS, Bounds, Vocabulary
+from contextmesh.investigation.weighing import weigh
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server
@@ -51,7 +55,7 @@ def texts(**found: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def ranked(question: str, graph: Reader, vocabulary: Vocabulary = DEFAULT) -> list[str]:
-    return [seed.id for seed in retrieve(question, graph, vocabulary).seeds]
+    return [seed.id for seed in retrieve(Search(question, graph, vocabulary)).seeds]
 
 
 def check_paths(found: Retrieval, reader: Reader, bounds: Bounds = DEFAULT.bounds) -> None:
@@ -89,17 +93,27 @@ def check_paths(found: Retrieval, reader: Reader, bounds: Bounds = DEFAULT.bound
 # ranking
 
 
-def test_a_facts_weight_is_its_terms_inverse_document_frequency() -> None:
+def test_in_terms_mode_a_facts_score_is_the_sum_of_its_terms_weights() -> None:
     graph = memory(texts(a="pump valve", b="pump", c="motor", d="seal"))
-    weighed = weigh("pump or valve?", graph, DEFAULT)
-    weights, words, notes = weighed.weights, weighed.words, list(weighed.notes)
-    # ln(1 + (N - n + 0.5) / (n + 0.5)), N = 4: n = 2 for pump, n = 1 for valve
-    assert weights == {"pump": pytest.approx(math.log(2), abs=1e-6), "valv": pytest.approx(math.log(10 / 3), abs=1e-6)}
-    assert words == {"pump": "pump", "valv": "valve"}
-    assert notes == []
-    seeds = retrieve("pump or valve?", graph, DEFAULT, mode="terms").seeds
+    seeds = retrieve(Search("pump or valve?", graph, DEFAULT, mode="terms")).seeds
     assert [(seed.id, seed.terms) for seed in seeds] == [("a", ("pump", "valve")), ("b", ("pump",))]
+    # ln(1 + (N - n + 0.5) / (n + 0.5)), N = 4: n = 2 for pump, n = 1 for valve
     assert seeds[0].score == pytest.approx(math.log(2) + math.log(10 / 3), abs=1e-5)
+
+
+def test_the_next_best_are_spread_over_the_sessions() -> None:
+    graph = memory(texts(**{f"x{at:02}": "motor" for at in range(60)}))
+    for session, count in (("s", 15), ("t", 2)):
+        graph.add_object("Session", {"label": session}, id=session)
+        for at in range(count):
+            key = f"{session}{at:02}"
+            graph.add_object("Memory", {"label": "pump", "text": "pump" + " seal" * (session == "t")}, id=key)
+            graph.add_relation(session, key, "HAS_MEMORY")
+    search = Search("pump", graph, Vocabulary(bounds=Bounds(seeds=12, context=16)))
+    assert {row.id[0] for row in rank(search).rows[:15]} == {"s"}
+    found = retrieve(search)
+    assert {seed.id[0] for seed in found.seeds} == {"s"}
+    assert "t" in {seed.id[0] for seed in found.also}
 
 
 def test_rarer_terms_rank_first() -> None:
@@ -123,7 +137,7 @@ def test_newer_facts_rank_first_among_equals_then_ids() -> None:
 @pytest.mark.parametrize(("share", "found"), [(10, []), (9, []), (8, 8)])
 def test_a_term_in_nearly_every_fact_selects_nothing(share: int, found: Any) -> None:
     graph = memory(texts(**{f"f{n}": "pump" if n < share else "motor" for n in range(10)}))
-    result = retrieve("the pump?", graph, DEFAULT)
+    result = retrieve(Search("the pump?", graph, DEFAULT))
     assert len(result.seeds) == (found or 0)
     assert result.notes == (() if found else ("'pump' is in nearly every fact, so it selects nothing.",))
 
@@ -135,7 +149,7 @@ def test_in_a_tiny_workspace_every_term_counts() -> None:
 @pytest.mark.parametrize("question", ["why did the and of", "qwertzuiop", "?!", "🦑", "' OR 1=1 --"])
 def test_nothing_relevant_is_nothing_returned(question: str) -> None:
     graph = memory(texts(a="pump", b="valve"), [("a", "RELATES_TO", "b")])
-    found = retrieve(question, graph, DEFAULT)
+    found = retrieve(Search(question, graph, DEFAULT))
     assert (found.seeds, found.context, found.relations, found.paths) == ((), (), (), ())
 
 
@@ -156,7 +170,7 @@ def test_what_matches_by_a_common_word_alone_is_no_seed_beside_a_rare_one() -> N
 @pytest.mark.parametrize("type_", ["HAS_MEMORY", "GENERATED", "HANDOFF_TO"])
 def test_only_relations_of_the_semantic_types_are_walked(type_: str) -> None:
     graph = memory(texts(a="pump", b="motor", c="seal"), [("a", type_, "b"), ("c", type_, "a")])
-    found = retrieve("pump", graph, DEFAULT)
+    found = retrieve(Search("pump", graph, DEFAULT))
     assert (found.context, found.relations, found.paths) == (("a",), (), ())
     assert paths_between("a", "b", graph, DEFAULT, hops=3, limit=9) == []
 
@@ -165,7 +179,7 @@ def test_only_relations_of_the_semantic_types_are_walked(type_: str) -> None:
 def test_history_is_neither_seed_nor_context(state: str) -> None:
     facts = [*texts(a="pump", b="motor"), ("Evidence", "old", {"label": "pump pump", "text": "pump", state: True})]
     graph = memory(facts, [("a", "RELATES_TO", "old"), ("old", "RELATES_TO", "b")])
-    assert retrieve("pump", graph, DEFAULT).context == ("a",)
+    assert retrieve(Search("pump", graph, DEFAULT)).context == ("a",)
 
 
 def test_relations_lead_both_ways_for_three_hops_and_no_further() -> None:
@@ -173,7 +187,7 @@ def test_relations_lead_both_ways_for_three_hops_and_no_further() -> None:
         texts(a="pump", b="1", c="2", d="3", e="4"),
         [("a", "AFFECTS", "b"), ("c", "OWNED_BY", "b"), ("c", "RELATES_TO", "d"), ("d", "RELATES_TO", "e")],
     )
-    found = retrieve("pump", graph, DEFAULT)
+    found = retrieve(Search("pump", graph, DEFAULT))
     assert found.context == ("a", "b", "c", "d")
     assert {frozenset(path.nodes) for path in found.paths} == {frozenset("ab"), frozenset("abc"), frozenset("abcd")}
 
@@ -193,8 +207,8 @@ def test_no_hub_of_sessions_or_runs_is_crossed() -> None:
     ]
     graph = memory(facts, hubs)
     for mode in ("terms", "words"):
-        assert retrieve("pump", graph, DEFAULT, mode=mode).context == ("m1",)
-    found = retrieve("pump", graph, DEFAULT)
+        assert retrieve(Search("pump", graph, DEFAULT, mode=mode)).context == ("m1",)
+    found = retrieve(Search("pump", graph, DEFAULT))
     assert found.context == ("m1", "m2")  # the note beside it in its session, by that alone
     assert set(found.seeds[1].parts) == {"beside"}
     assert found.relations == ()
@@ -228,10 +242,10 @@ def dense(count: int = 60, step: int = 12) -> Graph:
 @pytest.mark.parametrize("question", [" ".join(WORDS), " ".join(f"word{n}" for n in range(60)), "pump", "word1 word30"])
 def test_a_dense_graph_stays_within_the_bounds(question: str) -> None:
     graph = dense()
-    found = retrieve(question, graph, DEFAULT)
+    found = retrieve(Search(question, graph, DEFAULT))
     check_paths(found, graph)
     assert len({term for seed in found.seeds for term in seed.terms}) <= 12
-    assert len(weigh(question, graph, DEFAULT).weights) <= 12
+    assert len(weigh(Search(question, graph, DEFAULT)).weights) <= 12
     assert len(found.context) == 20
     assert len(found.paths) == 80
     assert max(len(path.relations) for path in found.paths) <= 3
@@ -250,7 +264,7 @@ def test_a_dense_graph_stays_within_the_bounds(question: str) -> None:
 )
 def test_the_vocabularys_bounds_hold(bounds: Bounds) -> None:
     graph = dense()
-    found = retrieve(" ".join(WORDS), graph, Vocabulary(bounds=bounds))
+    found = retrieve(Search(" ".join(WORDS), graph, Vocabulary(bounds=bounds)))
     check_paths(found, graph, bounds)
     assert len({term for seed in found.seeds for term in seed.terms}) <= bounds.terms
 
@@ -266,20 +280,6 @@ def test_paths_between_take_their_own_bounds(hops: int, limit: int) -> None:
         assert len(set(path.nodes)) == len(path.nodes) <= hops + 1
         assert [edges[key] for key in path.relations] == [set(pair) for pair in itertools.pairwise(path.nodes)]
     assert [len(path.relations) for path in found] == sorted(len(path.relations) for path in found)
-
-
-def test_paths_between_finds_all_of_a_small_graph() -> None:
-    diamond = [
-        ("a", "AFFECTS", "b"),
-        ("a", "AFFECTS", "c"),
-        ("b", "OWNED_BY", "d"),
-        ("c", "OWNED_BY", "d"),
-        ("b", "RELATES_TO", "c"),
-    ]
-    graph = memory(texts(a="", b="", c="", d="", lone=""), diamond)
-    found = {path.nodes for path in paths_between("a", "d", graph, DEFAULT, hops=3, limit=50)}
-    assert found == {("a", "b", "d"), ("a", "c", "d"), ("a", "b", "c", "d"), ("a", "c", "b", "d")}
-    assert paths_between("a", "lone", graph, DEFAULT, hops=10, limit=50) == []
 
 
 # laws
@@ -324,9 +324,9 @@ def test_memory_and_falkordb_find_the_same_real_paths(
     with workspace() as name:
         stored = Graph(FalkorDBEventStore(server, name), FalkorDBGraphStore(server, name), clock=TickingClock(START))
         built(stored, facts, links)
-        found = retrieve(question, stored, DEFAULT)
+        found = retrieve(Search(question, stored, DEFAULT))
         check_paths(found, stored)
-        assert found == retrieve(question, plain, DEFAULT)
+        assert found == retrieve(Search(question, plain, DEFAULT))
         for far in ("n1", "n2"):
             if stored.get_object(far):
                 between = [paths_between("n0", far, graph, DEFAULT, hops=3, limit=20) for graph in (stored, plain)]
@@ -349,7 +349,7 @@ def test_paths_of_a_larger_random_graph_are_real(ws: Workspace, seed: int) -> No
         ws.session(f"s{n}").note(f"{WORDS[n]} {WORDS[n + 1]} noted")
     for question in ("pump and motor", "which gear, belt or clutch?", "rotor shaft 17"):
         inv = ws.session("ask").investigate(question)
-        check_paths(retrieve(question, ws.graph, DEFAULT), ws.graph)
+        check_paths(retrieve(Search(question, ws.graph, DEFAULT)), ws.graph)
         edges = {row.id: row for row in ws.graph.relations()}
         inside = set(inv.evidence["id"])
         assert len(inv.paths) > 0

@@ -1,9 +1,13 @@
 """What a browser would make of a panel: its tags, its text; and texts that would do harm if they became markup."""
 
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
 import ipywidgets as widgets
+
+import contextmesh as cm
+from contextmesh.investigation.workspace import Workspace
 
 QUESTION = "Which earlier change might explain this, who owns the system, what did we learn before?"
 HOSTILE = (
@@ -38,6 +42,12 @@ class Tags(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += "" if self._is_style else data
+
+
+def elsewhere(ws: Workspace, act: Callable[[Workspace], object]) -> None:
+    """Do something with a workspace as another process would."""
+    with cm.open(ws.name, data_dir=ws._server._folder.path) as other:
+        act(other)
 
 
 def shown(panel: widgets.Widget) -> str:

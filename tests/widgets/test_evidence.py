@@ -7,7 +7,7 @@ import pytest
 
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import EvidenceTable, State
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, shown
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, elsewhere, shown
 
 
 def test_the_facts_stand_best_first_each_with_why(acme: Workspace) -> None:
@@ -35,7 +35,7 @@ def test_it_fills_when_the_researcher_has_run(acme: Workspace) -> None:
 def test_another_process_s_stages_come_with_refresh(acme: Workspace) -> None:
     inv = acme.session("Tuesday").investigate(QUESTION, run=False)
     table = EvidenceTable(inv)
-    acme.resume(inv.run_id)
+    elsewhere(acme, lambda ws: ws.resume(inv.run_id))
     assert table.rows == []
     table._again.click()
     assert len(table.rows) == len(inv.evidence) > 0

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contextmesh.core.events import Event
+from contextmesh.investigation.handoff import put_back
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import HistoryPanel, State
 from contextmesh.widgets import history as module
@@ -66,6 +67,10 @@ def test_a_stage_that_stopped_and_a_record_that_was_removed(acme: Workspace) -> 
     panel = HistoryPanel(acme, "Class")
     assert told(panel) == ["session", "question", "researcher done", "AgentRun removed", "planner stopped"]
     assert panel.rows[-1]["text"].startswith("HandoffError: the record 'Run#1.researcher' is missing")
+    put_back(acme.graph, "Run#1", "Run#1.researcher")
+    panel.refresh()
+    assert told(panel)[5:] == ["AgentRun put back"]
+    assert panel.rows[-1]["by"] == "user"
     panel.close()
 
 

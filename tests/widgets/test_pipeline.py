@@ -1,17 +1,21 @@
 """The pipeline: one stage a step, what each card tells, and how a workflow without its handoff stops."""
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import ipywidgets as widgets
 import pytest
 
 import contextmesh as cm
 from contextmesh.core.runtime import Runtime
 from contextmesh.errors import HandoffError, UsageError
+from contextmesh.investigation.handoff import put_back
 from contextmesh.investigation.result import Investigation
 from contextmesh.investigation.workspace import Workspace
-from contextmesh.widgets import Pipeline, State
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, shown
+from contextmesh.widgets import Pipeline, State, buttons
+from contextmesh.widgets.buttons import BUSY
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, elsewhere, shown
 
 WRITES_HEAD = "MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new"
 
@@ -127,8 +131,13 @@ def test_a_run_of_another_process_is_told_from_log_and_graph(acme: Workspace, in
     pipeline.close()
 
 
-def test_refresh_shows_what_others_did(acme: Workspace, inv: Investigation, pipeline: Pipeline) -> None:
+def test_it_follows_what_this_process_does(acme: Workspace, inv: Investigation, pipeline: Pipeline) -> None:
     acme.resume(inv.run_id)
+    assert states(pipeline) == ["done"] * 4
+
+
+def test_refresh_shows_what_others_did(acme: Workspace, inv: Investigation, pipeline: Pipeline) -> None:
+    elsewhere(acme, lambda ws: ws.resume(inv.run_id))
     assert states(pipeline)[0] == "next"
     pipeline._refresh.click()
     assert states(pipeline) == ["done"] * 4
@@ -140,20 +149,18 @@ def test_refresh_shows_what_others_did(acme: Workspace, inv: Investigation, pipe
 
 
 def test_without_the_handoff_the_workflow_stops_and_says_why(acme: Workspace, pipeline: Pipeline) -> None:
-    pipeline._step.click()
-    pipeline._remove.click()
-    assert acme.graph.get_object("Run#1.researcher") is not None  # it only asks
-    assert pipeline._asking.layout.display == ""
-    assert pipeline._confirm.description == "Yes, remove Run#1.researcher"
-    pipeline._confirm.click()
-    assert pipeline._asking.layout.display == "none"
+    pipeline.step()
+    pipeline._handoff.click()
     assert acme.graph.get_object("Run#1.researcher") is None
+    assert pipeline.status.text.startswith("Run#1.researcher is gone from the graph; the log still tells of it. Step,")
     assert states(pipeline) == ["lost", "next", "waiting", "waiting"]
     assert line(pipeline, 0, "Record") == "Run#1.researcher was saved and has been removed since"
+    assert "next: the planner · removed: Run#1.researcher" in Tags(shown(pipeline)).text
     pipeline._step.click()
     assert states(pipeline) == ["lost", "stopped", "waiting", "waiting"]
-    assert pipeline.status.text.startswith(
-        "The workflow stopped at the planner: the record 'Run#1.researcher' is missing"
+    assert pipeline.status.text == (
+        "The workflow stopped at the planner: the record 'Run#1.researcher' is missing from the graph, so the next "
+        "stage has nothing to read; ask again, or press Put it back and step once more"
     )
     assert line(pipeline, 1, "Stopped").startswith("HandoffError: the record 'Run#1.researcher' is missing")
     assert "Run#1.researcher" in behind(pipeline, 1, "Cypher")  # the query that found nothing
@@ -162,12 +169,40 @@ def test_without_the_handoff_the_workflow_stops_and_says_why(acme: Workspace, pi
     assert pipeline.status.text.startswith("The workflow stopped at the planner")
 
 
-def test_it_can_be_kept(acme: Workspace, pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("tried", [False, True])
+def test_one_button_undoes_it(acme: Workspace, inv: Investigation, pipeline: Pipeline, tried: bool) -> None:
+    pipeline.step()
+    record = acme.graph.get_object("Run#1.researcher")
+    assert pipeline._handoff.description == "Remove the handoff"
+    pipeline._handoff.click()
+    assert pipeline._handoff.description == "Put it back"
+    if tried:
+        pipeline._step.click()
+    pipeline._handoff.click()
+    assert pipeline._handoff.description == "Remove the handoff"
+    assert pipeline.status.text == (
+        "Run#1.researcher: back in the graph with the same contents and relations. Step, and it goes on."
+    )
+    assert acme.graph.get_object("Run#1.researcher").data == record.data
+    assert states(pipeline) == ["done", "stopped" if tried else "next", "waiting", "waiting"]
     pipeline._step.click()
-    pipeline._remove.click()
-    pipeline._keep.click()
-    assert (pipeline._asking.layout.display, pipeline.status.text) == ("none", "Nothing was removed.")
-    assert acme.graph.get_object("Run#1.researcher") is not None
+    assert pipeline.status.text == "The planner has run and saved its record. Next: the executor."
+    pipeline._run_all.click()
+    assert (states(pipeline), inv.status) == (["done"] * 4, "completed")
+
+
+def test_what_was_put_back_elsewhere_is_said(acme: Workspace, pipeline: Pipeline) -> None:
+    pipeline.step()
+    pipeline._handoff.click()
+    elsewhere(acme, lambda ws: put_back(ws.graph, "Run#1", "Run#1.researcher"))
+    position = len(acme.graph.events)
+    pipeline._handoff.click()
+    assert pipeline.status.text == (
+        "change the handoff failed: there is nothing to put back: every record that Run#1 saved is in the graph"
+    )
+    assert len(acme.graph.events) == position
+    with pytest.raises(UsageError, match="nothing to put back"):
+        pipeline.put_back()
 
 
 @pytest.mark.parametrize(
@@ -177,9 +212,8 @@ def test_it_can_be_kept(acme: Workspace, pipeline: Pipeline) -> None:
 def test_where_there_is_no_handoff_to_remove(pipeline: Pipeline, steps: int, why: str) -> None:
     for _ in range(steps):
         pipeline.step()
-    pipeline._remove.click()
-    assert pipeline._asking.layout.display == "none"
-    assert pipeline.status.text == f"remove failed: there is no handoff to remove: {why}" + (
+    pipeline._handoff.click()
+    assert pipeline.status.text == f"change the handoff failed: there is no handoff to remove: {why}" + (
         "" if steps else "; step first"
     )
     with pytest.raises(UsageError, match="there is no handoff to remove"):
@@ -193,6 +227,79 @@ def test_it_is_removed_once(pipeline: Pipeline) -> None:
         pipeline.remove_handoff()
     with pytest.raises(HandoffError, match="missing from the graph"):
         pipeline.step()
+    assert pipeline.put_back() == ["Run#1.researcher"]
+    assert [step.behavior for step in pipeline.run()] == ["planner", "executor", "verifier"]
+
+
+# One press, one stage
+
+
+@pytest.fixture
+def moments(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What a press leaves to be done a moment later, once the presses that waited have come in."""
+    left: list[Callable[[], None]] = []
+    monkeypatch.setattr(buttons, "later", lambda _delay_s, callback: left.append(callback))
+    return left
+
+
+def press(button: widgets.Button) -> None:
+    """Hand a button the message that a browser sends for a click."""
+    button._handle_custom_msg({"event": "click"}, [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "run"), [("_step", "_step", 1), ("_step", "_run_all", 1), ("_run_all", "_step", 4)]
+)
+def test_a_press_that_waited_for_another_one_does_nothing(
+    pipeline: Pipeline, moments: list[Callable[[], None]], first: str, second: str, run: int
+) -> None:
+    press(getattr(pipeline, first))
+    said = pipeline.status.text
+    press(getattr(pipeline, second))
+    assert (pipeline._done, pipeline.status.text) == (run, said)
+    assert BUSY in pipeline._controls._dom_classes
+    end_of_turn, rested = moments
+    end_of_turn()
+    assert BUSY not in pipeline._controls._dom_classes
+    press(getattr(pipeline, first))  # its double click may not be over
+    assert pipeline._done == run
+    assert BUSY in getattr(pipeline, first)._dom_classes
+    rested()
+    assert BUSY not in getattr(pipeline, first)._dom_classes
+    press(pipeline._step)
+    assert pipeline._done == min(run + 1, 4)
+
+
+def test_a_press_while_another_thread_steps_does_nothing(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def step() -> None:
+        ran.append(1)
+        thread = threading.Thread(target=press, args=(pipeline._step,))
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(pipeline, "step", step)
+    press(pipeline._step)
+    assert ran == [1]
+
+
+def test_a_press_that_fails_lets_the_next_one_through(pipeline: Pipeline, moments: list[Callable[[], None]]) -> None:
+    press(pipeline._handoff)  # there is none yet
+    assert pipeline.status.text.startswith("change the handoff failed")
+    moments[0]()
+    press(pipeline._step)
+    assert pipeline._done == 1
+
+
+def test_a_double_press_on_the_handoff_removes_it_once(
+    acme: Workspace, pipeline: Pipeline, moments: list[Callable[[], None]]
+) -> None:
+    pipeline.step()
+    press(pipeline._handoff)
+    press(pipeline._handoff)
+    assert len(moments) == 2
+    assert acme.graph.get_object("Run#1.researcher") is None
 
 
 # Looks, and the rest

@@ -7,6 +7,7 @@ import pytest
 
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import RunPanel, State
+from contextmesh.widgets import runs as module
 from contextmesh.widgets.runs import PERSISTED, usage_of
 from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, shown
 
@@ -62,6 +63,33 @@ def test_a_model_s_guess_is_listed_as_one_with_what_it_used(acme: Workspace) -> 
     last = panel.rows[-1]
     assert (last["agent"], last["saved"]) == ("Hypothesis", "untrusted guess: It was DNS.")
     assert last["usage"] == "m: 1,400 tokens (1,310 in, 90 out), cost unknown"
+    panel.close()
+
+
+def test_a_hypothesis_that_a_cell_asks_for_is_there_at_once(acme: Workspace) -> None:
+    inv = acme.session("Tuesday").investigate(QUESTION)
+    panel = RunPanel(acme.investigation(inv.run_id))
+    assert len(panel.rows) == 4
+    inv.hypothesize(key="")  # no call is made, and why is saved
+    assert len(panel.rows) == 5
+    assert (panel.rows[-1]["agent"], panel.rows[-1]["status"]) == ("Hypothesis", "failed")
+    assert panel.rows[-1]["saved"].startswith("no guess: ")
+    assert repr(panel) == "<RunPanel Run#1: 5 steps>"
+    panel.close()
+    acme.graph.remove_object("Run#1.hypothesis")
+    assert len(panel.rows) == 5
+
+
+def test_what_goes_wrong_while_it_follows_is_said(acme: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    inv = acme.session("Tuesday").investigate(QUESTION, run=False)
+    panel = RunPanel(inv)
+
+    def fail(*_: object) -> None:
+        raise ValueError("no rows today")
+
+    monkeypatch.setattr(module, "completed", fail)
+    assert inv.step().status == "completed"
+    assert panel.status.text == "refresh failed: ValueError: no rows today"
     panel.close()
 
 

@@ -6,9 +6,9 @@ from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
 from contextmesh.core.reader import Reader
 from contextmesh.core.runtime import Behavior, Context, behavior
-from contextmesh.investigation.ranking import Similar
 from contextmesh.investigation.records import save_record
 from contextmesh.investigation.retrieval import Retrieval, retrieve
+from contextmesh.investigation.search import Search, Similar
 from contextmesh.investigation.vocabulary import Vocabulary
 
 
@@ -29,7 +29,7 @@ def researcher(vocabulary: Vocabulary, similar: Similar | None = None) -> Behavi
     """Return the stage that reacts to a question; `similar` finds facts that are close in meaning."""
 
     def search(event: Event, reader: Reader) -> Retrieval:
-        return retrieve(event.payload["question"], reader, vocabulary, similar=similar)
+        return retrieve(Search(event.payload["question"], reader, vocabulary, similar=similar))
 
     @behavior(name="researcher", on=["question.asked"], view={"search": search})
     def run(event: Event, graph: Graph, ctx: Context) -> None:
