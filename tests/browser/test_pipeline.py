@@ -46,6 +46,7 @@ def test_two_clicks_show_the_workflow_stop_and_a_third_mends_it(lab: Lab) -> Non
     assert said(lab).startswith("The workflow stopped at the planner: the record 'Run#1.researcher' is missing")
     assert lab.page.locator(LIVE).get_by_text("done, record removed").is_visible()
     assert lab.value("[row.id for row in ws.graph.objects('Task')]") == []
+    ready(lab)  # a button that rests is dimmed
     for look in lab.looks():
         lab.screenshot(f"pipeline-stopped-{look}", LIVE)
         assert lab.overlapping_texts(LIVE) == [], look
