@@ -57,7 +57,7 @@ HOMES = {
         "widgets",
     },
     "pandas": {"investigation", "importers", "widgets", "cli"},
-    "platformdirs": {"stores"},
+    "platformdirs": {"stores", "investigation.embedding"},
     "psutil": {"stores"},
     "pytest": {"testing"},
     "pythreejs": {"widgets.graph3d"},

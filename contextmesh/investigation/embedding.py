@@ -6,11 +6,14 @@ by the digest of their text, and live in the graph store's vector index.
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import platformdirs
 
 from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
@@ -121,10 +124,10 @@ def local_embedder(model: str = MODEL, folder: str | Path | None = None) -> Embe
 
     Args:
         model: a name that fastembed knows.
-        folder: where the model lies; by default where fastembed keeps its models.
+        folder: where `download_model` has put it; by default as there.
 
     Raises:
-        UsageError: the model is not on this disk.
+        UsageError: the model is not on this disk, or cannot be loaded from it.
     """
     try:
         import fastembed  # noqa: PLC0415 - an extra
@@ -134,9 +137,10 @@ def local_embedder(model: str = MODEL, folder: str | Path | None = None) -> Embe
     try:
         loaded = fastembed.TextEmbedding(model, cache_dir=_folder(folder), local_files_only=True)
     except Exception as error:
+        given = [*([repr(model)] if model != MODEL else []), *([f"folder={str(folder)!r}"] if folder else [])]
         msg = (
-            f"the embedding model {model!r} is not on this disk; with a network, run once: "
-            "python -c 'from contextmesh.investigation.embedding import download_model; download_model()'"
+            f"the embedding model {model!r} is not on this disk, in {_folder(folder)} ({error}); with a network, run "
+            f'once: python -c "from {__name__} import download_model; download_model({", ".join(given)})"'
         )
         raise UsageError(msg) from error
     return _Local(loaded, model)
@@ -147,11 +151,23 @@ def download_model(model: str = MODEL, folder: str | Path | None = None) -> None
 
     Args:
         model: as in `local_embedder`.
-        folder: as in `local_embedder`.
-    """
-    import fastembed  # noqa: PLC0415 - an extra
+        folder: where to put it; by default what FASTEMBED_CACHE_PATH names, else the user's cache folder.
 
-    fastembed.TextEmbedding(model, cache_dir=_folder(folder))
+    Raises:
+        UsageError: the extra is not installed, or the model could not be fetched, which takes up to a minute to say.
+    """
+    try:
+        import fastembed  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise UsageError(NO_LIBRARY) from error
+    try:
+        fastembed.TextEmbedding(model, cache_dir=_folder(folder))
+    except Exception as error:
+        msg = (
+            f"the embedding model {model!r} could not be fetched ({error}); check the network, or copy the folder of a "
+            "machine that has it, and name it by FASTEMBED_CACHE_PATH"
+        )
+        raise UsageError(msg) from error
 
 
 class _Local:
@@ -167,8 +183,12 @@ class _Local:
         return np.stack(list(self._loaded.embed(list(texts))))
 
 
-def _folder(folder: str | Path | None) -> str | None:
-    return str(folder) if folder else None
+def _folder(folder: str | Path | None) -> str:
+    """Return where models are kept; left to itself, fastembed would use a folder that the system clears."""
+    chosen = (
+        folder or os.environ.get("FASTEMBED_CACHE_PATH") or Path(platformdirs.user_cache_dir("contextmesh"), "models")
+    )
+    return str(chosen)
 
 
 @cache

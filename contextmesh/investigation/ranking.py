@@ -1,7 +1,7 @@
 """Question -> every fact that may answer it, best first, each with what its score is the sum of.
 
-A fact's own score is BM25 over the question's terms, and closeness in meaning where there is an embedder, as a share
-of the best one. What surrounds it adds to that: the notes before and after it, its session as a whole, who wrote it,
+A fact's own score is BM25 over the question's terms, as a share of the best one, and closeness in meaning where there
+is an embedder. What surrounds it adds to that: the notes before and after it, its session as a whole, who wrote it,
 when it happened. Summing scaled scores found more than joining ranks did. All reads go through a Reader and are
 bounded, so that every store gives the same ranking.
 """
@@ -25,15 +25,15 @@ from contextmesh.investigation.surroundings import (
 from contextmesh.investigation.vocabulary import EVIDENCE_KINDS, HISTORY
 from contextmesh.investigation.weighing import Weighed, bm25, document, holds, weigh
 
-# What one part adds to a fact of which all of it is true; the best own score counts 1. Round values from the middle of
-# a flat optimum: `make eval` also chooses them without the conversation that it then measures.
+# What one part adds to a fact of which all of it is true; the best score by words counts 1. Round values from the
+# middle of a flat optimum: `make eval` also chooses them without the conversation that it then measures.
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
         "name": 1.0,  # an entity that the question names, by its whole label or alias
         "likely": 0.3,  # one of which the question has every word
         "phrase": 0.5,  # words in quotes stand in it as quoted
         "identifier": 0.5,  # an identifier stands in it as a whole
-        "beside": 0.4,  # the own scores of the notes around it in its session, by half less for each one further
+        "beside": 0.4,  # own scores of the notes around it, the best being 1, by half less for each one further
         "reply": 0.4,  # that of the note before, where that asks
         "session": 0.3,  # how much of the question its session holds
         "similarity": 0.8,  # close in meaning, where there is an embedder
@@ -43,7 +43,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
 GROWTH: Mapping[str, float] = MappingProxyType(
     {
         "participant": 0.4,  # the question names who wrote it, and nobody else
-        "date": 1.0,  # the question names its month or year
+        "date": 0.5,  # the question names its month or year
         "side": 0.5,  # it lies before or after what the question names, as asked
     },
 )
@@ -165,9 +165,6 @@ class _Pool:
         for key, cosine in near.items():
             if key in self._rows and height > 0:
                 self._add(key, "similarity", (cosine - floor) / height)
-        best = max(map(self._sum, self.parts), default=1.0)
-        for parts in self.parts.values():
-            parts |= {name: value / best for name, value in parts.items()}
         self.own = {key: self._sum(key) for key in self.parts}
 
     def _add(self, key: str, part: str, share: float) -> float:
@@ -208,10 +205,12 @@ class _Pool:
         covered = self._covered({key: session for key, session in homes.items() if session in kept})
         members = read_members(self._reader, covered)
         asking = {key for key in notes if asks(self._rows[key])}
+        most = max(self.own.values())
+        given = {key: self.own[key] / most for key in notes}
         shared: dict[str, float] = {}
         for session, keys in sorted(members.items()):
             self._homes |= dict.fromkeys(keys, session)
-            for key, part, share, giver in passed_on(keys, self.own, asking):
+            for key, part, share, giver in passed_on(keys, given, asking):
                 if (value := self._add(key, part, share)) > shared.get(key, 0.0):
                     shared[key], self._beside[key] = value, giver
         self._bring(self._homes.keys() - self._rows.keys())

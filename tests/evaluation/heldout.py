@@ -27,7 +27,7 @@ CHOICES: Mapping[str, tuple[float, ...]] = {
     "reply": (0.0, 0.2, 0.4, 0.6),
     "session": (0.2, 0.3, 0.4, 0.5),
     "participant": (0.2, 0.3, 0.4, 0.5),
-    "date": (0.5, 0.75, 1.0, 1.25),
+    "date": (0.25, 0.5, 0.75, 1.0),
 }
 ADDED = [name for name in CHOICES if name in WEIGHTS]
 GROWN = [name for name in CHOICES if name in GROWTH]

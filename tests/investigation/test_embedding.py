@@ -4,16 +4,25 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 
 from contextmesh.core.graph import Graph
 from contextmesh.errors import UsageError
 from contextmesh.investigation import embedding
-from contextmesh.investigation.embedding import BATCH, MODEL, Semantics, local_embedder, space_of
+from contextmesh.investigation.embedding import (
+    BATCH,
+    MODEL,
+    Semantics,
+    download_model,
+    local_embedder,
+    space_of,
+)
 from contextmesh.investigation.retrieval import retrieve
 from contextmesh.investigation.search import Search
 from contextmesh.investigation.vocabulary import DEFAULT
@@ -143,9 +152,9 @@ def test_without_the_extra_it_is_said_once_and_no_error(
     assert ws.similar is None
 
 
-def test_a_model_that_is_not_on_disk_is_said_and_nothing_is_fetched(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A library that has no model and reaches none; what it is asked for."""
     asked: list[dict[str, Any]] = []
 
     def refuse(model: str, **options: Any) -> None:
@@ -155,8 +164,36 @@ def test_a_model_that_is_not_on_disk_is_said_and_nothing_is_fetched(
     library = ModuleType("fastembed")
     library.TextEmbedding = refuse  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fastembed", library)
-    with pytest.raises(UsageError, match=f"the embedding model '{MODEL}' is not on this disk; with a network"):
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", "/models")
+    return asked
+
+
+def test_a_model_that_is_not_on_disk_is_said_and_nothing_is_fetched(
+    ws: Workspace, refusing: list[dict[str, Any]]
+) -> None:
+    with pytest.raises(UsageError, match=rf"'{MODEL}' is not on this disk, in /models \(not there\); with a network"):
         ws.embed()
-    assert asked == [{"model": MODEL, "cache_dir": None, "local_files_only": True}]
-    with pytest.raises(UsageError, match="the embedding model 'x/y' is not on this disk"):
-        local_embedder("x/y")
+    assert refusing == [{"model": MODEL, "cache_dir": "/models", "local_files_only": True}]
+    with pytest.raises(UsageError, match=re.escape("download_model('x/y', folder='/mine')")):
+        local_embedder("x/y", "/mine")
+
+
+def test_what_cannot_be_fetched_is_said_with_the_way_out(
+    refusing: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"could not be fetched \(not there\); check the network, or copy the folder"):
+        download_model()
+    assert refusing == [{"model": MODEL, "cache_dir": "/models"}]
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    with pytest.raises(UsageError, match="the library for embeddings is not installed"):
+        download_model()
+
+
+def test_models_are_kept_where_the_system_does_not_clear_them(
+    refusing: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("FASTEMBED_CACHE_PATH")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: str(tmp_path / name))
+    with pytest.raises(UsageError, match="could not be fetched"):
+        download_model()
+    assert refusing[0]["cache_dir"] == str(tmp_path / "contextmesh" / "models")

@@ -78,16 +78,16 @@ def test_the_note_after_one_that_asks_is_taken_for_its_reply() -> None:
     assert rows[keys[2]].beside == keys[1]
 
 
-def test_with_meanings_too_the_best_own_score_counts_one() -> None:
+def test_with_meanings_too_the_best_own_score_passes_on_one() -> None:
     graph = Graph(clock=TickingClock(START))
     keys = notes(graph, "s", ["the pump", "a", "b", "c", "d", "e", "the compressor"])
     fillers(graph)
     found = rank(Search("pump", graph, DEFAULT, similar=lambda text, limit: {keys[0]: 0.9, keys[6]: 0.45}))
     rows = {row.id: row.parts for row in found.rows}
-    # 1 of words and 0.8 of meaning make 1.8; half as near is 0.4 of 1.8
-    assert rows[keys[0]]["words"] == pytest.approx(1 / 1.8, abs=1e-5)
-    assert rows[keys[0]]["similarity"] == pytest.approx(0.8 / 1.8, abs=1e-5)
-    assert rows[keys[6]]["similarity"] == pytest.approx(0.4 / 1.8, abs=1e-5)
+    assert (rows[keys[0]]["words"], rows[keys[0]]["similarity"]) == (1, 0.8)
+    assert rows[keys[6]]["similarity"] == pytest.approx(0.4)
+    assert rows[keys[1]]["beside"] == pytest.approx(0.4)
+    assert rows[keys[5]]["beside"] == pytest.approx(0.4 * 0.4 / 1.8, abs=1e-5)  # of own scores 0.4 and 1.8
 
 
 def test_a_session_that_holds_more_of_the_question_lifts_its_notes() -> None:
