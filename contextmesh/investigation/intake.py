@@ -1,6 +1,5 @@
 """Bring a graph in step with what importers read and with what notes name."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -11,6 +10,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.core.model import Object
 from contextmesh.core.terms import terms
 from contextmesh.errors import AlreadyExistsError, ConcurrentWriterError
+from contextmesh.investigation.asking import is_named, names_of
 from contextmesh.investigation.facts import Fact, Reading, Report, Skipped, inside, relation_id
 from contextmesh.investigation.inputs import LABEL_LENGTH, SLOW_S
 from contextmesh.investigation.retrieval import shown
@@ -118,12 +118,12 @@ def _mention_in_memories(graph: Graph, facts: Iterable[Fact]) -> None:
     total, _ = graph.count_terms([], ["Memory"], HISTORY)
     for fact in facts if total else ():
         row = Object(id=fact.id, type=fact.kind, data=fact.data)
-        names = [name for name in _names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
+        names = [name for name in names_of(row) if len(name) <= LABEL_LENGTH] if fact.kind == "Entity" else []
         words = {term: 1.0 for name in names for term in terms(name)}
         hits = graph.search(words, ["Memory"], HISTORY, MAX_CANDIDATES) if words else []
         for key, memory in graph.get_objects([hit.id for hit in hits]).items():
             link = relation_id(key, "MENTIONS", fact.id)
-            if any(_names(name, memory.data["text"]) for name in names) and not graph.get_relation(link):
+            if any(is_named(name, memory.data["text"]) for name in names) and not graph.get_relation(link):
                 graph.add_relation(key, fact.id, "MENTIONS", id=link, actor="importer")
 
 
@@ -142,7 +142,7 @@ def _named_in(graph: Graph, text: str) -> list[str]:
     _, counts = graph.count_terms(words, ["Entity"], HISTORY) if words else (0, {})
     hits = graph.search(dict.fromkeys(counts, 1.0), ["Entity"], HISTORY, MAX_CANDIDATES) if counts else []
     rows = graph.get_objects([hit.id for hit in hits])
-    return [key for key, row in rows.items() if any(_names(name, text) for name in _names_of(row))]
+    return [key for key, row in rows.items() if any(is_named(name, text) for name in names_of(row))]
 
 
 def _same_source(present: Object, fact: Fact) -> bool:
@@ -163,15 +163,3 @@ def _taken(fact: Fact, present: Object) -> Skipped:
     reason = f"the id {fact.id!r} belongs to {shown(present)!r} already, of {owner}; rename one of the two"
     file, line = str(fact.data.get("file", "")), fact.data.get("line")
     return Skipped(file=file, line=line if isinstance(line, int) else 1, reason=reason)
-
-
-def _names_of(row: Object) -> list[str]:
-    aliases = row.data.get("aliases")
-    names = [row.data.get("label"), *(aliases if isinstance(aliases, list) else [])]
-    return [name for name in names if isinstance(name, str) and name.strip()]
-
-
-def _names(name: str, text: str) -> bool:
-    """Whether a text names something: as whole words, in any case, however it is spaced."""
-    words = r"\s+".join(re.escape(word) for word in name.casefold().split())
-    return re.search(rf"(?<!\w)(?<!\w[.\-]){words}(?![.\-]?\w)", text.casefold()) is not None

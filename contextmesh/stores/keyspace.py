@@ -27,7 +27,7 @@ def check_name(name: object) -> str:
 
 def workspace_names(server: Server) -> list[str]:
     """Return the names of the workspaces that a server holds, sorted."""
-    pattern = re.compile(r"cm:\{([a-z0-9][a-z0-9_-]{0,62})\}:log")
+    pattern = re.compile(rf"cm:\{{({NAME_PATTERN.pattern})\}}:log")
     keys = retried(server, lambda: [str(key) for key in server.redis.scan_iter(match="cm:{*}:log", count=1000)])
     return sorted({found[1] for key in keys if (found := pattern.fullmatch(key))})
 
