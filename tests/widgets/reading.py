@@ -56,8 +56,7 @@ def shown(panel: widgets.Widget) -> str:
     return own + "".join(shown(child) for child in getattr(panel, "children", ()))
 
 
-def check_literal(html: str, text: str) -> None:
-    """Assert that a text became no markup: none of its tags are there, and it can be read."""
+def is_literal(html: str, text: str) -> bool:
+    """Tell whether a text became no markup: none of its tags are there, and it can be read."""
     page = Tags(html)
-    assert not page.tags & {"script", "img", "u"}
-    assert text in page.text
+    return not page.tags & {"script", "img", "u"} and text in page.text

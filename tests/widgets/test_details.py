@@ -9,7 +9,7 @@ from contextmesh.core.graph import Graph
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import DetailPanel, State, details
 from tests.conftest import START
-from tests.widgets.reading import HOSTILE, Tags, check_literal, shown
+from tests.widgets.reading import HOSTILE, Tags, is_literal, shown
 
 
 def ways(panel: DetailPanel) -> list[str]:
@@ -144,8 +144,8 @@ def test_hostile_text_stays_text(memory: Graph, text: str) -> None:
     panel = DetailPanel(memory)
     panel.state.selection = "a"
     plain = text.replace("\u202e", "\\u202e")
-    check_literal(shown(panel), plain)
-    check_literal(panel.to_html(), plain)
+    assert is_literal(shown(panel), plain)
+    assert is_literal(panel.to_html(), plain)
     assert "<script" not in panel.to_html()
     assert "<img" not in panel.to_html()
     panel.close()

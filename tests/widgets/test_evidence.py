@@ -7,7 +7,7 @@ import pytest
 
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import EvidenceTable, State
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, elsewhere, shown
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, elsewhere, is_literal, shown
 
 
 def test_the_facts_stand_best_first_each_with_why(acme: Workspace) -> None:
@@ -63,9 +63,9 @@ def test_hostile_text_stays_text(acme: Workspace, text: str) -> None:
     acme.graph.add_object("Entity", {"label": f"zebra {text}", "text": text, "source": text}, id="hostile")
     table = EvidenceTable(acme.session("Tuesday").investigate(f"zebra {text}"))
     table.state.selection = "hostile"
-    check_literal(table._whole.value, text)
+    assert is_literal(table._whole.value, text)
     for html in (shown(table), table.to_html()):
-        check_literal(html, "zebra")
+        assert is_literal(html, "zebra")
     table.close()
 
 

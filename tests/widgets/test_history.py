@@ -10,7 +10,7 @@ from contextmesh.investigation.handoff import put_back
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import HistoryPanel, State
 from contextmesh.widgets import history as module
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, shown
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, is_literal, shown
 
 MONDAY = "Checkout errors rose at 14:05, after Release 2.4"
 
@@ -123,9 +123,9 @@ def test_hostile_text_stays_text(acme: Workspace, text: str) -> None:
     acme.session(f"Class {text[:100]}").note(text, author=text)
     panel = HistoryPanel(acme)
     panel.table._buttons[3].click()
-    check_literal(panel._whole.value, text)
+    assert is_literal(panel._whole.value, text)
     for html in (shown(panel), panel.to_html()):
-        check_literal(html, "Class")
+        assert is_literal(html, "Class")
     panel.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from contextmesh.errors import UsageError
 from contextmesh.widgets import FactTable
-from tests.widgets.reading import HOSTILE, check_literal, shown
+from tests.widgets.reading import HOSTILE, is_literal, shown
 
 ROWS = [
     {"id": "b", "label": "Billing", "kind": "Entity", "links": 2},
@@ -202,10 +202,10 @@ def test_hostile_text_stays_text(make: Callable[..., FactTable], text: str) -> N
     table = make([{"id": text, "label": text, "kind": text, "links": 1}], title=text)
     table.selected = text
     plain = " ".join(text.replace("\u202e", "").split())  # one line, and nothing turns the direction of what follows
-    check_literal(shown(table), plain[:200])
+    assert is_literal(shown(table), plain[:200])
     cut = plain if len(plain) <= 300 else f"{plain[:299]}…"
     assert grid(table).cells[1] == [f"selected: {cut}", cut, "1"]
-    check_literal(table.to_html(), plain)
+    assert is_literal(table.to_html(), plain)
 
 
 def test_a_cell_is_one_line_and_a_still_picture_has_more_of_it(make: Callable[..., FactTable]) -> None:

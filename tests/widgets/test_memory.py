@@ -8,7 +8,7 @@ import pytest
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import MemoryPanel, State
 from contextmesh.widgets import memory as module
-from tests.widgets.reading import HOSTILE, Tags, check_literal, shown
+from tests.widgets.reading import HOSTILE, Tags, is_literal, shown
 
 MONDAY = "Checkout errors rose at 14:05, after Release 2.4"
 
@@ -170,12 +170,12 @@ def test_hostile_text_stays_text(acme: Workspace, text: str) -> None:
     type_in(panel, text, f"<u>{text[:100]}")
     panel.save.click()
     assert panel.revision.value == text
-    check_literal(panel._whole.value, text)
+    assert is_literal(panel._whole.value, text)
     panel.revision.value = f"{text} <u>"
     panel.revise.click()
-    check_literal(panel._earlier.value, text)
+    assert is_literal(panel._earlier.value, text)
     for html in (shown(panel), panel.to_html()):
-        check_literal(html, "<u>")
+        assert is_literal(html, "<u>")
     panel.close()
 
 

@@ -15,7 +15,7 @@ from contextmesh.investigation.result import Investigation
 from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import Pipeline, State, buttons
 from contextmesh.widgets.buttons import BUSY
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, elsewhere, shown
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, elsewhere, is_literal, shown
 
 WRITES_HEAD = "MATCH (h:Head) WHERE h.seq = $expected SET h.seq = $new"
 
@@ -312,7 +312,7 @@ def test_hostile_text_stays_text(acme: Workspace, text: str) -> None:
     pipeline = Pipeline(inv)
     pipeline.run()
     for html in (shown(pipeline), pipeline.to_html()):
-        check_literal(html, f"Who owns it? {text}".split("\n")[0])
+        assert is_literal(html, f"Who owns it? {text}".split("\n")[0])
     pipeline.close()
 
 

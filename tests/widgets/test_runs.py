@@ -9,7 +9,7 @@ from contextmesh.investigation.workspace import Workspace
 from contextmesh.widgets import RunPanel, State
 from contextmesh.widgets import runs as module
 from contextmesh.widgets.runs import PERSISTED, usage_of
-from tests.widgets.reading import HOSTILE, QUESTION, Tags, check_literal, shown
+from tests.widgets.reading import HOSTILE, QUESTION, Tags, is_literal, shown
 
 USAGE = {"model": "m", "calls": 1, "prompt_tokens": 1_310, "completion_tokens": 90}
 
@@ -128,9 +128,9 @@ def test_hostile_text_stays_text(acme: Workspace, text: str) -> None:
     acme.graph.add_relation("Run#1", "Run#1.fifth", "GENERATED")
     panel = RunPanel(inv)
     panel.state.selection = "Run#1.fifth"
-    check_literal(panel._whole.value, text)
+    assert is_literal(panel._whole.value, text)
     for html in (shown(panel), panel.to_html()):
-        check_literal(html, "Run#1.fifth")
+        assert is_literal(html, "Run#1.fifth")
     panel.close()
 
 
