@@ -1,6 +1,5 @@
 """Events -> changes, purely; and the road from a log to its graph: catch up and rebuild."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,7 +12,6 @@ from contextmesh.core.stores import Entry, EventStore, GraphStore
 from contextmesh.errors import ConcurrentWriterError, IncompatibleRuntimeState, ProjectionError
 
 PAGE = 1000
-PAGES_AHEAD = 2
 MAX_PAGE_CHARACTERS = 2_000_000  # a query carries each text some three times over, and a server takes 512 MB at most
 MAX_STUCK = 3
 MAX_SWAPS = 20
@@ -143,7 +141,7 @@ _HANDLERS: dict[str, Callable[[Changes, Event], None]] = {
 def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, progress: Progress | None = None) -> int:
     """Project what the log holds beyond the graph's head, in pages that end where a batch ends.
 
-    While the store takes one page, the next is prepared and the one after it is read.
+    While the store takes one page, the next is read and prepared.
 
     Returns:
         The head that was reached.
@@ -176,65 +174,43 @@ def catch_up(log: EventStore, store: GraphStore, *, until: int | None = None, pr
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    start: int
     changes: Changes
     new: int
 
 
 class _Ahead:
-    """A log's pages: while one is being taken, the next is prepared and the one after it is read.
-
-    A server that is busy with a page answers nobody else, so that a page must have been read by then: read only
-    when its turn comes, it would wait for the server, and the server then for it.
-    """
+    """A log's pages, each read and folded in a thread while the one before it is being taken."""
 
     def __init__(self, log: EventStore, store: GraphStore, tip: int, until: int | None) -> None:
         self._log = log
         self._store = store
         self._tip = tip
         self._until = until
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
-        self._preparer = ThreadPoolExecutor(1, thread_name_prefix="prepare-ahead")
-        self._read: Future[Sequence[Entry]] | None = None  # the newest that was begun
-        self._pages: deque[Future[_Page | None]] = deque()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
+        self._next: tuple[int, Future[_Page | None]] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._reader.shutdown(cancel_futures=True)
-        self._preparer.shutdown(cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
     def after(self, head: int) -> _Page | None:
-        """Return the page after a position, None at the end, and begin what comes after it."""
-        page = self._pages.popleft().result() if self._pages else None
-        if page is None or page.start != head:  # the first, the last, or another process was faster
-            self._pages.clear()
-            self._read = None
-            page = self._page(self._entries(head))
-        while page and page.new < self._tip and len(self._pages) < PAGES_AHEAD:
-            self._read = self._reader.submit(self._entries_after, self._read, page.new)
-            self._pages.append(self._preparer.submit(self._page_of, self._read))
+        """Return the page after a position, None at the end, and begin to read the one after it."""
+        page = self._next[1].result() if self._next and self._next[0] == head else self._read(head)
+        if page and page.new < self._tip:
+            self._next = (page.new, self._pool.submit(self._read, page.new))
         return page
 
-    def _entries_after(self, before: "Future[Sequence[Entry]] | None", start: int) -> Sequence[Entry]:
-        entries = before.result() if before else ()  # its thread has read it already
-        return self._entries(entries[-1].position if entries else start)
-
-    def _entries(self, head: int) -> Sequence[Entry]:
+    def _read(self, head: int) -> _Page | None:
         if self._until is not None and head >= self._until:
-            return ()
-        return _fitting(self._log.read(head, PAGE if self._until is None else min(PAGE, self._until - head)))
-
-    def _page_of(self, read: "Future[Sequence[Entry]]") -> _Page | None:
-        return self._page(read.result())
-
-    def _page(self, entries: Sequence[Entry]) -> _Page | None:
+            return None
+        entries = _fitting(self._log.read(head, PAGE if self._until is None else min(PAGE, self._until - head)))
         if not entries:
             return None
         changes = fold(entry.event for entry in entries)
         self._store.prepare(changes)
-        return _Page(entries[0].position - 1, changes, entries[-1].position)
+        return _Page(changes, entries[-1].position)
 
 
 def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
