@@ -4,7 +4,8 @@ from .core.diff import Diff, DivergentObject, DivergentRelation
 from .core.events import Clock, Event, FrozenClock, TickingClock
 from .core.graph import Graph
 from .core.ids import IDGen
-from .core.memory import InMemoryEventStore, InMemoryGraphStore
+from .core.memory_graph import InMemoryGraphStore
+from .core.memory_log import InMemoryEventStore
 from .core.model import ChainMatch, Object, ObjectQuery, ObjectQueryResult, Patch, Relation, View
 from .core.plan import PromoteConflict, PromotePlan
 from .core.promote import PromoteResult

@@ -11,7 +11,7 @@ from contextmesh.core import projection
 from contextmesh.core.events import canonical, to_timestamp
 from contextmesh.core.forked import ForkedEventStore
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.stores import Branch, EventStore, GraphStore
 from contextmesh.errors import (
     AlreadyExistsError,

@@ -18,7 +18,8 @@ from contextmesh.core.draft import (
 )
 from contextmesh.core.events import Clock, Event, canonical, detached
 from contextmesh.core.ids import IDGen, created_ids, minted
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.names import check_id, check_kind, check_relation_type
 from contextmesh.core.payloads import PATCH_OPERATIONS, applied, check_data, id_list, provenance

@@ -51,7 +51,6 @@ __all__ = ["FalkorDBEventStore", "FalkorDBGraphStore"]
 
 READ_TIMEOUT_MS = 60_000
 COPY_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
-MAX_RESENDS = 10
 MAX_LIMIT = 2**31 - 1  # a larger one overflows in FalkorDB, and nothing comes back
 
 SWAP = """

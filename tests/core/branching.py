@@ -9,7 +9,8 @@ from contextmesh.core import projection
 from contextmesh.core.events import TickingClock
 from contextmesh.core.forked import ForkedEventStore
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.runtime import Runtime
 from contextmesh.core.stores import EventStore, GraphStore
 from contextmesh.errors import ContextMeshError

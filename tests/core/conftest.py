@@ -7,7 +7,8 @@ import pytest
 
 from contextmesh.core.events import Clock, TickingClock
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore
 from contextmesh.stores.server import Server, open_server
 from tests.conftest import START

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contextmesh.core.chains import check_chain
 from contextmesh.core.events import Event
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.projection import fold
 from contextmesh.errors import InvalidNameError, UsageError
 from contextmesh.stores.falkordb import FalkorDBGraphStore

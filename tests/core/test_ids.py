@@ -10,7 +10,8 @@ from contextmesh.core.events import (
 )
 from contextmesh.core.graph import Graph
 from contextmesh.core.ids import IDGen, Minted, minted
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.errors import (
     AlreadyExistsError,
     InvalidEventError,

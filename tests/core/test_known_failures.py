@@ -11,7 +11,8 @@ from contextmesh.core.branches import fork
 from contextmesh.core.diff import diff
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.projection import catch_up
 from contextmesh.core.promote import promote
 from contextmesh.core.sinks import SinkState

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from contextmesh.core import projection
 from contextmesh.core.events import Event, FrozenClock, TickingClock, to_timestamp
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.model import Object
 from contextmesh.core.projection import Changes, catch_up, fold, rebuild
 from contextmesh.core.reader import Reader

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from contextmesh.core.events import TickingClock
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.model import ObjectQuery, ObjectQueryResult
 from contextmesh.errors import UsageError
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore

@@ -8,7 +8,7 @@ import pytest
 from contextmesh.core.branches import fork
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.promote import promote
 from contextmesh.errors import ConcurrentWriterError, InvalidNameError, InvalidSchemaError, SchemaViolationError
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore

@@ -14,7 +14,8 @@ import pytest
 from contextmesh.core import events
 from contextmesh.core.events import SCHEMA_VERSION, UPCASTS, Event, decode, encode
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.model import Object, Patch, Relation
 from contextmesh.core.payloads import PATCH_OPERATIONS, REQUIRED, prepare
 from contextmesh.core.projection import catch_up, fold

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.model import Object
 from contextmesh.core.projection import fold
 from contextmesh.errors import UsageError

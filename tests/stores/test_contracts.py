@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.stores import EventStore
 from contextmesh.errors import ContextMeshError
 from contextmesh.stores.falkordb import FalkorDBEventStore, FalkorDBGraphStore

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.model import ObjectQuery, matches
 from contextmesh.core.projection import fold
 from contextmesh.core.reader import Reader

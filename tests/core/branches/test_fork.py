@@ -8,7 +8,8 @@ from contextmesh.core import branches
 from contextmesh.core.branches import fork
 from contextmesh.core.forked import ForkedEventStore
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.errors import EventNotFoundError, ReadOnlyError
 from tests.core.branching import PAST, Family, agrees_with_replay, filled, ids, snapshot
 

@@ -9,7 +9,8 @@ import pytest
 
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore, InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.core.sinks import JSONLEventSink, RecordingSink
 from contextmesh.errors import ConcurrentWriterError, InvalidEventError, ProjectionError, ServerError
 from tests.core.delivery.notes import note, positions, texts, works

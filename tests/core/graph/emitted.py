@@ -5,7 +5,7 @@ from typing import Any
 from contextmesh.core import projection
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.model import Patch
 
 VERSIONS = {"expected_version": None, "current_version": 1}

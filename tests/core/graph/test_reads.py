@@ -6,7 +6,7 @@ import pytest
 
 from contextmesh.core.events import Event
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.model import Relation
 from contextmesh.errors import UsageError
 from tests.core.graph.emitted import replayed, state

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contextmesh.core import projection
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryGraphStore
+from contextmesh.core.memory_graph import InMemoryGraphStore
 from contextmesh.core.projection import fold
 from contextmesh.core.terms import terms
 from contextmesh.errors import InvalidNameError

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from contextmesh.core.graph import Graph
-from contextmesh.core.memory import InMemoryEventStore
+from contextmesh.core.memory_log import InMemoryEventStore
 from contextmesh.errors import ServerError
 from contextmesh.widgets import EventTable
 from contextmesh.widgets import events as module
